@@ -1,4 +1,4 @@
-"""Steps of a new connection before the hello: name lookup, TCP connection, SOCKS5 proxy and TLS handshake."""
+"""Establishment of a connection before the hello: name lookup, TCP connection, SOCKS5 proxy and TLS handshake."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ConnectTimeout:
-    """Timer for ``connectTimeoutMS``, which limits the name lookup and then each connection attempt.
+    """Timer for ``connectTimeoutMS``, which limits the name lookup and each connection attempt.
 
     A connection attempt consists of the TCP connection to one address, the handshake and the authentication.
     """
@@ -36,14 +36,14 @@ class ConnectTimeout:
             self._limit = TimeLimit(lambda _: connection.timeout_error(seconds, "connectTimeoutMS"), ref)
 
     def begin(self, began: float | None = None) -> None:
-        """Start the timer. `began` is the time at which the attempt started. None means now."""
+        """Start the timer for a connection attempt that started at the time `began`, or starts now."""
         if self._limit is not None and self.seconds is not None:
             elapsed = 0.0 if began is None else _clock.monotonic() - began
             self._limit.begin(self.seconds, self._connection, elapsed)
             self._limit.extend_if_late()  # the event loop may have been blocked during the TCP connection
 
     def next_stage(self, extra_seconds: float = 0.0) -> None:
-        """Add `extra_seconds` for the next stage. If the event loop was blocked in the last stage, add more time."""
+        """Extend the timeout by `extra_seconds`, and by the time for which the event loop was blocked."""
         if self._limit is not None:
             self._limit.extend_if_late()
             self._limit.add(extra_seconds)
@@ -62,7 +62,7 @@ class ConnectTimeout:
 def connect(
     connection: ServerConnection, options: ConnectionSettings, progress: Progress, limit: ConnectTimeout
 ) -> None:
-    """Connect to the server, directly or through the proxy, and perform the TLS handshake. `limit` already runs."""
+    """Connect to the server, directly or through the proxy, and perform the TLS handshake."""
     proxy = None if connection.address[1] is None else options.proxy
     try:
         transport = _connect_stream(connection, options, progress, limit, proxy)
@@ -100,7 +100,7 @@ def _connect_stream(
         connection.attach(transport)
         transport.connect(sockaddr)
         return transport
-    limit.pause()  # `Race` limits each TCP connection with its own timer
+    limit.pause()  # `Race` limits the time of each TCP connection
     race = Race(
         endpoints, lambda family: wire.make_transport(family, ref, tls, host), limit.seconds, options.order, ref
     )
@@ -121,7 +121,7 @@ def label_connect_error(error: BaseException) -> None:
 
     An overloaded server closes a new connection before the handshake ends, or does not reply. A retry is safe, because
     the client has not yet sent the command. Certificate errors, missing TLS support, proxy errors and pool clears do
-    not indicate overload. The caller ensures that the name lookup succeeded.
+    not indicate overload. The name lookup has succeeded.
     """
     if not isinstance(error, AutoReconnect) or isinstance(error, PoolClearedError):
         return

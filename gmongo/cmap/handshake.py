@@ -1,4 +1,4 @@
-"""Handshake, the first command on every connection, and authentication with the credential of the client."""
+"""Handshake (the first command on every connection), and authentication of connections."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from gmongo.cmap.server_connection import ServerConnection
 
 
-def first_hello(options: ConnectionSettings) -> str:
+def choose_hello_name(options: ConnectionSettings) -> str:
     """Return the first hello command: ``hello`` with the Stable API or a load balancer, otherwise ``ismaster``."""
     return "hello" if options.server_api or options.load_balanced else "ismaster"
 
 
-def handshake_command(options: ConnectionSettings) -> DocumentDict:
+def build_handshake_command(options: ConnectionSettings) -> DocumentDict:
     """Return the hello command that a new connection sends first, without authentication fields."""
-    command: DocumentDict = {first_hello(options): 1, **options.server_api, "helloOk": True, "backpressure": True}
+    command: DocumentDict = {choose_hello_name(options): 1, **options.server_api, "helloOk": True, "backpressure": True}
     command |= {"client": options.metadata, "compression": list(options.compressors)}
     if options.load_balanced:
         command["loadBalanced"] = True
@@ -47,10 +47,10 @@ def establish(
     """Connect to the server, perform the handshake and authenticate.
 
     Connections of monitors do not authenticate. `ref` is True if the timer for ``connectTimeoutMS`` keeps the event
-    loop alive. `on_hello` is called between the hello and the authentication, and must not switch greenlets.
+    loop alive. `on_hello` runs between the hello and the authentication, and must not switch greenlets.
     """
     authentication = None
-    command = handshake_command(options)
+    command = build_handshake_command(options)
     if options.authenticator is not None and not connection.is_monitor:
         authentication = Authentication(connection, options, options.authenticator)
         command.update(authentication.hello_fields())
@@ -61,7 +61,7 @@ def establish(
         connect(connection, options, progress, limit)
         progress.begin(HELLO)
         limit.next_stage()
-        hello = say_hello(connection, command, None)
+        hello = send_hello(connection, command, None)
         if options.load_balanced and hello.service_id is None:
             raise ConfigurationError(
                 "Driver attempted to initialize in load balancing mode, but the server does not support this mode."
@@ -83,8 +83,8 @@ def establish(
     return hello
 
 
-def say_hello(connection: ServerConnection, command: Document, timeout: float | None) -> Hello:
-    """Send a hello command, and return the checked reply. `timeout` is in seconds. None means no limit."""
+def send_hello(connection: ServerConnection, command: Document, timeout: float | None) -> Hello:
+    """Send a hello command, and return the checked reply. `timeout` is in seconds; None means no timeout."""
     request_id = next_request_id()
     body = bson.encode(command if "hello" not in command else {**command, "$db": "admin"})
     if "hello" in command:

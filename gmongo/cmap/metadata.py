@@ -15,7 +15,7 @@ from gmongo._version import __version__
 from gmongo.driver_info import DriverInfo
 
 _MAX_SIZE = 512
-_OWN = {"name": "gmongo", "version": __version__}  # never truncated
+_OWN = {"name": "gmongo", "version": __version__}  # the driver name and version are never truncated
 
 # Name of each function-as-a-service platform -> environment variables that identify the platform.
 _FAAS_VARIABLES = {
@@ -24,7 +24,7 @@ _FAAS_VARIABLES = {
     "gcp.func": ("K_SERVICE", "FUNCTION_NAME"),
     "vercel": ("VERCEL",),
 }
-# Name of each platform -> its metadata fields: name of the field -> (environment variable, type of the value).
+# Metadata fields of each platform: field name -> (environment variable, type of the value).
 _FAAS_FIELDS: dict[str, dict[str, tuple[str, type]]] = {
     "aws.lambda": {"region": ("AWS_REGION", str), "memory_mb": ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", int)},
     "azure.func": {},
@@ -38,14 +38,14 @@ _FAAS_FIELDS: dict[str, dict[str, tuple[str, type]]] = {
 
 
 def client_metadata(app_name: str | None, wrappers: tuple[DriverInfo, ...] = ()) -> DocumentDict:
-    """Return the `client` document of a handshake, at most 512 bytes. Omit wrapping libraries that do not fit."""
+    """Return the `client` document of a handshake: at most 512 bytes, if necessary without wrapping libraries."""
     document = _document(app_name, wrappers)
-    while not _shorten(document) and len(wrappers) > 1:
+    while not _shorten_document(document) and len(wrappers) > 1:
         wrappers = wrappers[:-1]
         document = _document(app_name, wrappers)
     driver = document["driver"]
     for field in sorted(driver, key=lambda field: -len(driver[field])):
-        _cut(document, driver, field, len(_OWN[field]))
+        _truncate_field(document, driver, field, len(_OWN[field]))
     return document
 
 
@@ -72,8 +72,8 @@ def _document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> Documen
     return document
 
 
-def faas_name(variables: Mapping[str, str]) -> str | None:
-    """Return the function-as-a-service platform of the process. Return None if no or several platforms match."""
+def detect_faas_platform(variables: Mapping[str, str]) -> str | None:
+    """Return the function-as-a-service platform of the process. Return None if no platform matches or several match."""
     matches = [name for name, signs in _FAAS_VARIABLES.items() if any(variables.get(sign) for sign in signs)]
     if variables.get("AWS_EXECUTION_ENV", "").startswith("AWS_Lambda_") and "aws.lambda" not in matches:
         matches.append("aws.lambda")
@@ -84,7 +84,7 @@ def faas_name(variables: Mapping[str, str]) -> str | None:
 
 def _environment(variables: Mapping[str, str]) -> DocumentDict:
     environment: DocumentDict = {}
-    name = faas_name(variables)
+    name = detect_faas_platform(variables)
     if name is not None:
         environment["name"] = name
         for field, (variable, convert) in _FAAS_FIELDS[name].items():
@@ -102,7 +102,7 @@ def _environment(variables: Mapping[str, str]) -> DocumentDict:
     return environment
 
 
-def _shorten(document: DocumentDict) -> bool:
+def _shorten_document(document: DocumentDict) -> bool:
     """Remove fields in the order of the specification. Return True if the document has at most 512 bytes."""
     if _fits(document):
         return True
@@ -112,11 +112,11 @@ def _shorten(document: DocumentDict) -> bool:
         document["os"] = {"type": document["os"]["type"]}
     if not _fits(document):
         document.pop("env", None)
-    _cut(document, document, "platform")
+    _truncate_field(document, document, "platform")
     return _fits(document)
 
 
-def _cut(document: DocumentDict, parent: DocumentDict, field: str, min_bytes: int = 0) -> None:
+def _truncate_field(document: DocumentDict, parent: DocumentDict, field: str, min_bytes: int = 0) -> None:
     """Truncate `parent[field]` until the document has at most 512 bytes, but keep at least `min_bytes`."""
     surplus = len(bson.encode(document)) - _MAX_SIZE
     if surplus > 0:

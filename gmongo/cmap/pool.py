@@ -1,7 +1,7 @@
 """Connection pool of one server.
 
-The module `pool_state` has all state of the pool, and does no I/O. This module waits, connects, closes connections and
-delivers events. Each of these actions may switch greenlets, and begins only when the state is consistent.
+The module `pool_state` contains all state of the pool, and does no I/O. `Pool` waits, connects, closes connections and
+delivers events. These actions may switch greenlets, and start only when the state of the pool is consistent.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from gmongo.monitoring import ConnectionCheckOutFailedReason as FailedReason
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.timeout import TimeLimit, limit_text, remaining
 
-# Maximum number of connections that the error of a check-out timeout lists. Many waiters may time out at once.
+# Maximum number of connections in the error of a check-out timeout. Many check-outs may time out at once.
 _CHECK_OUTS_SHOWN = 5
-# Seconds that the pool waits for the error MaxTimeMSExpired of the server after the operation timed out in the client.
+# Seconds that the pool waits for the server error MaxTimeMSExpired after the timeout of an operation.
 _TIME_FOR_DUE_REPLY = 0.25
-_SHORTEST_PAUSE = 0.1  # seconds between background runs that close idle connections
-_END = -1.0  # return value of `background_run` that ends the background runs
+_SHORTEST_PAUSE = 0.1  # Seconds between background runs that close idle connections.
+_END = -1.0  # Return value of `background_run` that ends the background runs.
 
 
 class PoolOwner(Protocol):
@@ -44,7 +44,7 @@ class PoolOwner(Protocol):
 
     def connection_established(self, connection: Connection) -> None: ...
 
-    # Only for failures that the server may have caused, before the pool closes the connection (CMAP-A13).
+    # The pool reports failures that the server may have caused before closing the connection (CMAP-A13).
     def establishment_failed(self, connection: Connection, error: Exception) -> None: ...
 
 
@@ -71,7 +71,7 @@ class Pool:
 
     def _start_background_runs(self) -> None:
         wakeup = self.machine.background_wakeup
-        # In a forked child, the pool gets a new wakeup. Therefore the child's copy of this greenlet ends when it wakes.
+        # A forked child creates a new wakeup, so the inherited copy of the greenlet ends at its next run.
         # The child does not kill the copy, because closing the timer of the copy may crash libuv.
         self._background = spawn_for(
             self, wakeup, lambda pool: pool.background_run() if pool.machine.background_wakeup is wakeup else _END
@@ -111,7 +111,7 @@ class Pool:
     def check_out(self, deadline: float | None = None) -> Connection:
         """Check out a connection. After the use, the caller must call :meth:`check_in`.
 
-        `deadline` is the end of the operation. ``waitQueueTimeoutMS`` also limits the wait.
+        `deadline` is the end of the operation. ``waitQueueTimeoutMS`` also limits the wait for a connection.
 
         :raises PoolClosedError: the pool is closed.
         :raises AutoReconnect: the pool is paused or cleared, or a new connection could not be established.
@@ -119,7 +119,7 @@ class Pool:
         """
         if self._events.is_enabled():
             return self._check_out_observed(deadline)
-        connection = self.machine.check_out_available() or self._obtain(deadline)
+        connection = self.machine.check_out_available() or self._obtain_connection(deadline)
         connection.checked_out_by = ref(getcurrent())
         connection.checked_out_at = _clock.monotonic()
         return connection
@@ -129,9 +129,9 @@ class Pool:
         delivery.record(events.check_out_started)
         try:
             delivery.deliver()
-            connection = self.machine.check_out_available() or self._obtain(deadline)
+            connection = self.machine.check_out_available() or self._obtain_connection(deadline)
         except BaseException as error:
-            delivery.record(events.check_out_failed, _failed_reason(error), error, _clock.monotonic() - started)
+            delivery.record(events.check_out_failed, _get_failure_reason(error), error, _clock.monotonic() - started)
             self.finish(error)
             raise
         connection.checked_out_by = ref(getcurrent())
@@ -139,17 +139,17 @@ class Pool:
         delivery.record(events.checked_out, connection.id, connection.checked_out_at - started)
         try:
             delivery.deliver()
-        except BaseException as error:  # check in the connection, because the caller does not receive it
+        except BaseException as error:  # the caller does not receive the connection
             self.check_in(connection, error)
             raise
         return connection
 
-    def _obtain(self, deadline: float | None) -> Connection:
+    def _obtain_connection(self, deadline: float | None) -> Connection:
         """Return an available connection, immediately or after a wait in the queue, or establish a new connection."""
         machine = self.machine
         offer = machine.request()
-        # After any exception below, the offer (a connection or a place in the wait queue) returns to the pool. The next
-        # waiter then gets the connection.
+        # After an exception, return the offer (a connection or a place in the wait queue) to the pool.
+        # The next waiter then receives the connection.
         try:
             self.finish()
             connection = self._wait(offer, deadline) if isinstance(offer, Waiter) else offer
@@ -168,11 +168,11 @@ class Pool:
         limit, left = self.options.wait_queue_timeout, remaining(deadline)
         if left is not None:
             limit = left if limit is None else min(limit, left)
-        connection = waiter.sleep(limit, partial(self._wait_error, limit))
+        connection = waiter.sleep(limit, partial(self._make_wait_error, limit))
         self.machine.confirm(connection)
         return connection
 
-    def _wait_error(self, limit: float | None) -> WaitQueueTimeoutError:
+    def _make_wait_error(self, limit: float | None) -> WaitQueueTimeoutError:
         options, machine = self.options, self.machine
         users = ", ".join(f"connections in use by {purpose}: {count}" for purpose, count in machine.in_use_by().items())
         sizes = f". maxPoolSize: {options.max_pool_size or 'without limit'}, {users}"
@@ -201,7 +201,7 @@ class Pool:
         seconds = remaining(deadline)
         expired: NetworkTimeout | None = None
 
-        # The timer calls this function when the timeout expires, so that the error names the current stage.
+        # The timer calls `expire` at the end of the timeout, so that the error names the current stage.
         def expire(_seconds: float) -> NetworkTimeout:
             nonlocal expired
             expired = connection.timeout_error(seconds)
@@ -260,17 +260,17 @@ class Pool:
         options, pool = self.options, ref(self)
         seconds = options.drain_time if options.drains else _TIME_FOR_DUE_REPLY
         reader = Greenlet(_read_late_reply, connection, seconds, options.drain_bytes)
-        # the link runs even if the greenlet is killed before its start
+        # the linked function runs even if the greenlet is killed before its start
         reader.link(lambda _reader: _end_draining(pool, connection))
         reader.start()
 
     def finish(self, error: BaseException | None = None) -> None:
         """Finish a step of the state machine: deliver the events of the step, and close the dropped connections.
 
-        After a kill of the greenlet or a timeout of the application, the delivery does not wait for other greenlets.
+        If `error` is a kill or a timeout of the application, the delivery does not wait for other greenlets.
         """
-        # A listener may switch to a greenlet that finishes another step, so take the dropped connections first. Close
-        # the connections after the delivery, even if the delivery raises an exception.
+        # First remove the dropped connections, because a listener may switch to a greenlet that calls `finish`.
+        # Close the connections even if the delivery raises an exception.
         dropped = self.machine.take_dropped()
         try:
             self._delivery.deliver_after(error)
@@ -285,9 +285,9 @@ class Pool:
     def clear(
         self, cause: BaseException | None = None, service_id: ObjectId | None = None, interrupt: bool = False
     ) -> None:
-        """Clear and pause the pool, or behind a load balancer clear only the connections of one service.
+        """Clear and pause the pool. Behind a load balancer, clear only the connections of one service.
 
-        `cause` is the error that caused the clear. `interrupt` means ``interruptInUseConnections``.
+        `cause` is the error that caused the clear. `interrupt` is ``interruptInUseConnections``.
         """
         is_closed = self.machine.state is PoolState.CLOSED
         if not is_closed and self._connection_options.load_balanced is (service_id is None):
@@ -309,7 +309,7 @@ class Pool:
             connection.interrupt(error)
 
     def background_run(self) -> float:
-        """Close perished connections, and start to establish a connection if necessary, without a wait.
+        """Close perished connections, and start to establish a connection if necessary, without waiting.
 
         Return the seconds until the next run, or a negative number if no run follows (CMAP-172 to CMAP-177).
         """
@@ -344,10 +344,7 @@ class Pool:
             self.finish()
 
     def mark_forked(self, make_error: Callable[[], Exception]) -> None:
-        """Pause the pool of a forked child before any greenlet runs, without I/O and switches.
-
-        `make_error` returns the error for greenlets that use an inherited connection or wait in the queue.
-        """
+        """Pause the pool of a forked child before any greenlet runs. Inherited greenlets raise `make_error()`."""
         self.machine.mark_forked(make_error)
         self._delivery.reset_after_fork()
 
@@ -369,7 +366,7 @@ def _populate(reference: ref[Pool]) -> None:
 def _read_late_reply(connection: Connection, seconds: float, max_bytes: int) -> None:
     try:
         connection.read_late_reply(seconds, max_bytes)
-    except BaseException:  # the connection stores its error, and the link of the greenlet notifies the pool
+    except BaseException:  # the connection stores the error for `_end_draining`
         pass
 
 
@@ -383,7 +380,7 @@ def _end_draining(reference: ref[Pool], connection: Connection) -> None:
         pool.finish()
 
 
-def _failed_reason(error: BaseException) -> str:
+def _get_failure_reason(error: BaseException) -> str:
     if isinstance(error, PoolClosedError):
         return FailedReason.POOL_CLOSED
     if isinstance(error, WaitQueueTimeoutError):

@@ -1,6 +1,6 @@
 """State of a pool: four sets of connections, the wait queue, the generations, and the pool state (such as paused).
 
-This state machine does no I/O, and only its methods change the state. Every method is a critical section: no method
+The state machine does no I/O, and only its methods change the state. Every method is a critical section: no method
 switches greenlets, and the state is consistent before and after each method. Methods record events in the order of the
 specification, and return or store the connections that the pool must establish, interrupt or close. The sizes of the
 sets are the connection counts of the specification.
@@ -26,13 +26,13 @@ from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionClosedReason as ClosedReason
 from gmongo.wire.address import Address, address_text
 
-# Pause in seconds after the background greenlet first fails to establish a connection for `minPoolSize`. Each further
-# failure doubles the pause, up to the interval of the background runs.
+# Seconds of the first backoff after the background greenlet fails to establish a connection. Each further failure
+# doubles the backoff, up to the interval of the background runs.
 _FIRST_BACKOFF = 1.0
 
 
 class PoolState(Enum):
-    """The states of a pool (CMAP-60 to CMAP-62)."""
+    """States of a pool (CMAP-60 to CMAP-62)."""
 
     PAUSED = "paused"
     READY = "ready"
@@ -48,24 +48,24 @@ class StateMachine:
         self.address = address
         self.state = PoolState.PAUSED
         self.generations = Generations()
-        # Connections of this generation need no further check before use. None means that all connections need a check.
+        # Connections of this generation need no check before their use. None means that all connections need a check.
         self.fit_generation: int | None = None
         self.queue: WaitQueue[Connection] = WaitQueue()
-        self.pending: set[Connection] = set()  # connections that are not yet established
-        self.available: deque[Connection] = deque()  # the right end is the most recently used connection
-        self.in_use: set[Connection] = set()  # connections that are checked out
-        self.draining: set[Connection] = set()  # connections that wait for a late reply after their check-in
-        self.background_wakeup = Wakeup()  # wakes the background greenlet
+        self.pending: set[Connection] = set()  # Connections that are not yet established.
+        self.available: deque[Connection] = deque()  # The last connection is the most recently used.
+        self.in_use: set[Connection] = set()  # Connections that are checked out.
+        self.draining: set[Connection] = set()  # Connections with an outstanding late reply.
+        self.background_wakeup = Wakeup()  # Wakes the background greenlet.
         self._options = options
         self._connection_options = connection_options
         self._events = events
         self._last_id = 0
-        self._cause: BaseException | None = None  # error that caused the last pause of the pool
-        self._dropped: list[Connection] = []  # connections that the pool must close
-        self._may_populate = False  # True after the delivery of the ready event (CMAP-81)
+        self._cause: BaseException | None = None  # Error that caused the last pause of the pool.
+        self._dropped: list[Connection] = []  # Connections that the pool must close.
+        self._may_populate = False  # True after the delivery of the ready event (CMAP-81).
         self._populating: Connection | None = None
-        self._populate_backoff = 0.0  # seconds that the background greenlet waits after its last failed attempt
-        self._populate_backoff_ends = 0.0  # end of this wait, as measured by _clock.monotonic()
+        self._populate_backoff = 0.0  # Backoff of the background greenlet in seconds.
+        self._populate_backoff_ends = 0.0  # End of the backoff (`_clock.monotonic()`).
         events.record(events.pool_created, options.specified)
 
     @property
@@ -83,9 +83,9 @@ class StateMachine:
         return len(self.pending) < self._options.max_connecting and (limit == 0 or self.total < limit)
 
     def check_out_available(self) -> Connection | None:
-        """Check out the most recently used connection, unless it needs a check or a greenlet waits. Hot path."""
-        # Critical section: a connection moves from `available` to `in_use` before another greenlet runs. Greenlets in
-        # the queue get available connections first.
+        """Check out the most recently used connection. Return None if a check is necessary or a greenlet waits."""
+        # Hot path and critical section: a connection moves from `available` to `in_use` before another greenlet
+        # runs. Greenlets in the queue receive available connections first.
         available = self.available
         if available and available[-1].generation == self.fit_generation and not self.queue.waiters:
             connection = available.pop()
@@ -97,19 +97,19 @@ class StateMachine:
         """Return a checked-out connection, a pending connection for the caller to establish, or a new waiter."""
         if self.state is not PoolState.READY:
             raise self._check_out_error()
-        # Critical section: if a check-in ran between `_take` and `join`, it would find no waiter, and this check-out
-        # would wait although a connection is available.
-        connection = None if self.queue.waiters else self._take()  # greenlets that already wait come first
+        # Critical section: a check-in between `_take_connection` and `join` would find no waiter. The check-out
+        # would then wait although a connection is available.
+        connection = None if self.queue.waiters else self._take_connection()
         return connection or self.queue.join()
 
-    def _take(self) -> Connection | None:
+    def _take_connection(self) -> Connection | None:
         while self.available:
             connection = self.available.pop()
             reason = self._perished_reason(connection)
             if reason is None:
                 self.in_use.add(connection)
                 return connection
-            self._drop(connection, reason)
+            self._drop_connection(connection, reason)
         return self._add_pending() if self.has_room() else None
 
     def _add_pending(self) -> Connection:
@@ -120,7 +120,7 @@ class StateMachine:
     def _serve_waiters(self) -> None:
         """Hand connections or free slots to the waiters in order. Call this method when a slot may have become free."""
         while self.queue.waiters and self.state is PoolState.READY:
-            connection = self._take()
+            connection = self._take_connection()
             if connection is None:
                 return
             self.queue.hand_over(connection)
@@ -138,21 +138,21 @@ class StateMachine:
 
     def confirm(self, connection: Connection) -> None:
         """Check that a resumed waiter may still use the connection that the pool handed over."""
-        # After a clear, the waiter does not rejoin the queue, because it would be behind later waiters.
+        # After a clear, the waiter does not rejoin the queue, because the waiter would be behind later waiters.
         if self.state is not PoolState.READY or (
             connection not in self.pending and self._broken_reason(connection) is not None
         ):
             raise self._check_out_error()
 
     def give_up(self, offer: Connection | Waiter[Connection]) -> None:
-        """Give the result of :meth:`request` back to the pool after a failed check-out, without a check-in event."""
+        """Return the result of :meth:`request` to the pool after a failed check-out, without a check-in event."""
         # If an exception interrupts a waiter after the hand-over, `leave` returns the connection to the pool.
         connection = self.queue.leave(offer) if isinstance(offer, Waiter) else offer
         if connection in self.pending:
             self._leave_pending(connection)
         elif connection in self.in_use:
             self.in_use.remove(connection)
-            self._release(connection)
+            self._release_connection(connection)
 
     def begin_establishing(self, connection: Connection) -> None:
         """Set the ID and the generation of a pending connection that the pool is about to establish."""
@@ -177,16 +177,16 @@ class StateMachine:
         """Move an established connection to the connections in use, or raise PoolClosedError (CMAP-A20)."""
         if self.state is PoolState.CLOSED:
             self.pending.discard(connection)
-            self._drop(connection, ClosedReason.POOL_CLOSED)
+            self._drop_connection(connection, ClosedReason.POOL_CLOSED)
             raise self._check_out_error()
         self.in_use.add(connection)
         self._leave_pending(connection)
 
     def make_available(self, connection: Connection) -> None:
-        """Hand a connection of the background greenlet to a waiter (CMAP-102), or make it available (CMAP-103)."""
+        """Make a connection of the background greenlet available (CMAP-103), or serve a waiter (CMAP-102)."""
         self.pending.discard(connection)
         self._end_populating(connection)
-        self._release(connection)
+        self._release_connection(connection)
 
     def fail_establishing(self, connection: Connection) -> None:
         self.pending.discard(connection)
@@ -195,13 +195,13 @@ class StateMachine:
             self._populate_backoff = min(backoff, self._options.background_interval)
             self._populate_backoff_ends = _clock.monotonic() + self._populate_backoff
         self._end_populating(connection)
-        self._drop(connection, self._broken_reason(connection) or ClosedReason.ERROR)
+        self._drop_connection(connection, self._broken_reason(connection) or ClosedReason.ERROR)
         self._serve_waiters()
 
     def check_in(self, connection: Connection) -> bool:
-        """Check in a connection in use. Hot path.
+        """Check in a connection in use. This method is a hot path.
 
-        :returns: True if there may be events to deliver, connections to close, or a late reply to read. If the
+        :returns: True if the caller may have to deliver events, close connections or read a late reply. If the
             connection is in `draining`, the caller reads its late reply and then calls :meth:`end_draining`.
         """
         observed = self._events.is_enabled()
@@ -213,7 +213,7 @@ class StateMachine:
             if self._may_drain(connection):
                 self.draining.add(connection)
             else:
-                self._release(connection)
+                self._release_connection(connection)
             return True
         # Hand the connection directly to the first waiter. Otherwise the current greenlet could check out the
         # connection again and again before the waiter runs.
@@ -224,11 +224,11 @@ class StateMachine:
             self.available.append(connection)
         return observed
 
-    def _release(self, connection: Connection) -> None:
-        """Drop a broken connection. Hand a usable connection to a waiter, or make it available."""
+    def _release_connection(self, connection: Connection) -> None:
+        """Drop a broken connection. Hand a usable connection to a waiter, or make the connection available."""
         reason = self._broken_reason(connection)
         if reason is not None:
-            self._drop(connection, reason)
+            self._drop_connection(connection, reason)
             self._serve_waiters()  # a waiter may establish a connection in the free slot
         elif self.queue.waiters and self.state is PoolState.READY:
             self.in_use.add(connection)
@@ -238,8 +238,8 @@ class StateMachine:
                 connection.idle_since = _clock.monotonic()
             self.available.append(connection)
 
-    def _drop(self, connection: Connection, reason: str) -> None:
-        """Store a connection that the pool must close, and wake the background greenlet."""
+    def _drop_connection(self, connection: Connection, reason: str) -> None:
+        """Mark a connection for closing by the pool, and wake the background greenlet."""
         self._events.record(self._events.connection_closed, connection.id, reason, connection.error)
         if connection.service_id is not None:
             self.generations.leave(connection.service_id)
@@ -255,7 +255,7 @@ class StateMachine:
         """End the wait for a late reply: make a usable connection available, or drop an unusable connection."""
         if connection in self.draining:
             self.draining.remove(connection)
-            self._release(connection)
+            self._release_connection(connection)
 
     def _stop_draining(self, reason: str) -> None:
         """Drop connections that wait for a late reply. If `reason` is STALE, drop only stale connections."""
@@ -263,10 +263,10 @@ class StateMachine:
             if reason == ClosedReason.STALE and not self._is_stale(connection):
                 continue
             self.draining.remove(connection)
-            self._drop(connection, reason)
+            self._drop_connection(connection, reason)
 
     def take_dropped(self) -> list[Connection]:
-        """Return the dropped connections, for the caller to close."""
+        """Return the dropped connections, which the caller must close."""
         dropped, self._dropped = self._dropped, []
         return dropped
 
@@ -276,11 +276,11 @@ class StateMachine:
         self.available = deque(connection for connection, reason in examined if reason is None)
         for connection, reason in examined:
             if reason is not None:
-                self._drop(connection, reason)
+                self._drop_connection(connection, reason)
         self._serve_waiters()
 
     def ready(self) -> None:
-        """Mark a paused pool ready. The background greenlet connects after the delivery of the event (CMAP-81)."""
+        """Mark a paused pool ready. The background greenlet starts after the ready event (CMAP-81)."""
         if self.state is PoolState.PAUSED:
             self._set_state(PoolState.READY)
             generation = self.generations.current
@@ -300,7 +300,7 @@ class StateMachine:
             self.background_wakeup.set()
 
     def clear(self, cause: BaseException | None, service_id: ObjectId | None, interrupt: bool) -> list[Connection]:
-        """Clear the pool or a service (CMAP-A07). Return the connections to interrupt (CMAP-157, CMAP-A09)."""
+        """Clear the pool or a service (CMAP-A07). Return connections for interruption (CMAP-157, CMAP-A09)."""
         if self.state is PoolState.CLOSED:
             return []
         # Critical section: first advance the generation, so that connections become stale. Then evict the waiters,
@@ -315,7 +315,7 @@ class StateMachine:
         self.background_wakeup.set()
         if not interrupt:
             return []
-        # All of these connections are older than the clear, because no other greenlet has run since the clear began.
+        # The returned connections are older than the clear, because no greenlet has run since the start of the clear.
         return [each for each in (*self.pending, *self.in_use) if each.service_id == service_id]
 
     def _pause(self, cause: BaseException | None) -> None:
@@ -325,13 +325,13 @@ class StateMachine:
         self.queue.evict(self._check_out_error)
 
     def close(self) -> list[Connection]:
-        """Close the pool, and return the pending connections, for the caller to interrupt."""
+        """Close the pool, and return the pending connections, which the caller must interrupt."""
         if self.state is PoolState.CLOSED:
             return []
         # Critical section: change the state first, because evicted waiters and later check-ins read the state.
         self._set_state(PoolState.CLOSED)
         while self.available:
-            self._drop(self.available.popleft(), ClosedReason.POOL_CLOSED)
+            self._drop_connection(self.available.popleft(), ClosedReason.POOL_CLOSED)
         self._stop_draining(ClosedReason.POOL_CLOSED)
         self._events.record(self._events.pool_closed)
         self.queue.evict(self._check_out_error)
@@ -339,14 +339,14 @@ class StateMachine:
         return sorted(self.pending, key=attrgetter("id"))
 
     def _set_state(self, state: PoolState) -> None:
-        """Change the state, and compute `fit_generation` again."""
+        """Change the state of the pool, and update `fit_generation`."""
         self.state = state
         self._may_populate = False
         examined = self._connection_options.load_balanced or self._options.max_idle_time is not None
         self.fit_generation = self.generations.current if state is PoolState.READY and not examined else None
 
     def needs_connection(self) -> bool:
-        """Return True if the background greenlet, which establishes one connection at a time, should begin now."""
+        """Return True if the background greenlet should establish a connection now (one at a time)."""
         return (
             self.state is PoolState.READY
             and self._may_populate
@@ -369,7 +369,7 @@ class StateMachine:
     def _end_populating(self, connection: Connection) -> None:
         if connection is self._populating:
             self._populating = None
-            # The background run then starts the next attempt, or waits until the backoff after a failure ends.
+            # The background run starts the next attempt, or waits until the end of the backoff.
             self.background_wakeup.set()
 
     def mark_forked(self, make_error: Callable[[], Exception]) -> None:

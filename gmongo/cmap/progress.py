@@ -28,9 +28,9 @@ class Progress:
     def __init__(self, host: str, options: ConnectionSettings) -> None:
         self._host = host
         self._order = options.order
-        self._address: SocketAddress | None = None  # None if the host has only one address
-        self.peer = ""  # address of the current attempt, unless this address equals `host`
-        self.race: Race | None = None  # the TCP connections in progress, if the host has several addresses
+        self._address: SocketAddress | None = None  # None if the host has only one address.
+        self.peer = ""  # Address of the current attempt, or empty if equal to `host`.
+        self.race: Race | None = None  # TCP connections in progress to several addresses.
         self.begin(NAME_LOOKUP)
 
     def begin(self, stage: str) -> None:
@@ -50,7 +50,7 @@ class Progress:
     def record_failure(self) -> None:
         """Move the address of the failed attempt to the end of the address order, if the host has several addresses."""
         if self._address is not None:
-            self._order.note_failure(self._address)
+            self._order.record_failed_address(self._address)
 
     def __str__(self) -> str:
         racing = "" if self.race is None or self.stage != TCP else str(self.race)

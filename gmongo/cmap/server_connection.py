@@ -15,7 +15,7 @@ from gmongo._truncated_repr import milliseconds
 from gmongo.cmap.hello import Hello
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, ProtocolError
 from gmongo.wire.address import Address, address_text
-from gmongo.wire.compression import Compressor, compressed, decompressed
+from gmongo.wire.compression import Compressor, compress_message, decompress_message
 from gmongo.wire.message import OP_COMPRESSED, Buffer, allows_stream, decode_reply
 from gmongo.wire.race import AttemptsTimedOut, Race
 from gmongo.wire.reply import is_well_formed
@@ -37,10 +37,10 @@ class Reauthentication(Protocol):
 
 
 class ServerConnection:
-    """Connection to one server. The constructor does no I/O. `socket_timeout` limits one exchange.
+    """Connection to one server. The constructor does no I/O. `socket_timeout` limits one exchange (in seconds).
 
-    `mid_message` is true from the first byte of a request to the last byte of its reply. In this state, the pool must
-    close the connection, because the next received bytes belong to the old reply.
+    `mid_message` is true from the first byte of a request to the last byte of its reply. If `mid_message` is true, the
+    pool must close the connection, because the next received bytes belong to the old reply.
     """
 
     def __init__(
@@ -54,17 +54,17 @@ class ServerConnection:
         self.hello: Hello
         self.inherited = False  # True in a forked child if the parent process opened the connection
         self.mid_message = False
-        self.error: BaseException | None = None  # error that made the connection unusable
-        self.unanswered: int | None = None  # after an interruption: ID of the request with an outstanding reply
-        self.authentication: Reauthentication | None = None  # None until the connection has authenticated
-        self.progress: Progress | None = None  # None except during the establishment
-        self.race: Race | None = None  # None except while TCP connections to several addresses are in progress
-        self.ref = ref  # True if waiting on the connection keeps the event loop alive
-        self._limit: TimeLimit | None = None  # the first exchange with a timeout creates this timer
+        self.error: BaseException | None = None  # Error that made the connection unusable.
+        self.unanswered: int | None = None  # ID of an interrupted request with an outstanding reply.
+        self.authentication: Reauthentication | None = None  # None before the authentication.
+        self.progress: Progress | None = None  # None after the establishment.
+        self.race: Race | None = None  # TCP connections in progress to several addresses, or None.
+        self.ref = ref  # True if waiting for the connection keeps the event loop alive.
+        self._limit: TimeLimit | None = None  # The first exchange with a timeout creates the timer.
         self._transport: Transport | None = None
         self._interruption: BaseException | None = None
         self._last_reply_id = 0
-        self._stream = 0  # the ID of the request that began the current stream of replies
+        self._stream = 0  # ID of the request that started the current stream of replies.
         self._compressor: Compressor | None = None
 
     def __repr__(self) -> str:
@@ -124,7 +124,7 @@ class ServerConnection:
             raise
 
     def set_ref(self, keep_loop_alive: bool) -> None:
-        """Choose whether waiting on the connection keeps the event loop alive. Background greenlets pass False."""
+        """Set whether a wait for the connection keeps the event loop alive. Background greenlets pass False."""
         self.ref = keep_loop_alive
         if self._transport is not None:
             self._transport.set_ref(keep_loop_alive)
@@ -135,12 +135,12 @@ class ServerConnection:
         """Send a request and return its reply. During a stream of replies, only return the next reply of the stream.
 
         `decode` decodes the body. The connection reuses the memory of small bodies, so `decode` must not keep the body.
-        If no time was left before the driver sent data, the connection remains usable after the NetworkTimeout.
+        If the timeout ended before the driver sent data, the connection remains usable after the NetworkTimeout.
         """
         if self.mid_message:
-            return self._next_of_stream(buffers, timeout, decode)
-        # Set `mid_message` before the first byte of the request, and reset it after the last byte of the reply. The
-        # pool therefore closes the connection after an interruption.
+            return self._receive_next_of_stream(buffers, timeout, decode)
+        # Set `mid_message` before the first byte of the request, and reset `mid_message` after the last byte of the
+        # reply. The pool therefore closes the connection after an interruption.
         self.mid_message = True
         limit = None
         try:
@@ -167,7 +167,7 @@ class ServerConnection:
                     limit.end()
         except BaseException as error:
             if self.mid_message:
-                self._note_unanswered(error, request_id)
+                self._record_unanswered(error, request_id)
                 if isinstance(error, Exception):
                     raise self._store_error(error)
             raise  # raise the same object, because applications compare a `gevent.Timeout` by identity
@@ -184,15 +184,15 @@ class ServerConnection:
 
     def _compressed(self, transport: Transport, buffers: Sequence[bytes], compressor: Compressor) -> Sequence[bytes]:
         try:
-            return compressed(buffers, compressor)
+            return compress_message(buffers, compressor)
         except BaseException:
             transport.out_of_step = True  # no request was sent, so do not wait for a late reply
             raise
 
-    def _next_of_stream(
+    def _receive_next_of_stream(
         self, buffers: Sequence[bytes], timeout: float | None, decode: Callable[[Buffer], Decoded]
     ) -> Decoded:
-        """Return the next reply of a stream of replies, and refuse any other request."""
+        """Return the next reply of a stream of replies, or raise InvalidOperation for any other request."""
         if not allows_stream(buffers):
             raise InvalidOperation(f"{self!r} is in the middle of another request")
         if self.error is not None:
@@ -205,7 +205,7 @@ class ServerConnection:
         try:
             with interrupt_after(timeout, self.timeout_error(timeout), self.ref):
                 # In MongoDB, `responseTo` is the ID of the previous reply of the stream. In other servers, `responseTo`
-                # is the ID of the request that began the stream.
+                # is the ID of the request that started the stream.
                 body = self._receive(transport, self._last_reply_id, self._stream)
         except Exception as error:
             raise self._store_error(error)
@@ -223,7 +223,7 @@ class ServerConnection:
         reply_id, response_to, opcode, payload = transport.receive(request_id, other_request_id)
         try:
             if opcode == OP_COMPRESSED:
-                opcode, payload = decompressed(payload, transport.max_message_size)
+                opcode, payload = decompress_message(payload, transport.max_message_size)
             body, self.mid_message = decode_reply(opcode, payload, reply_id, response_to)
         except BaseException:
             transport.out_of_step = True  # the reply was received, so do not wait for a late reply
@@ -237,13 +237,13 @@ class ServerConnection:
         try:
             with interrupt_after(timeout, self.timeout_error(timeout), self.ref):
                 if self._compressor is not None:
-                    buffers = compressed(buffers, self._compressor)
+                    buffers = compress_message(buffers, self._compressor)
                 self._open_transport().send(buffers)
         except Exception as error:
             raise self._store_error(error)
         self.mid_message = False
 
-    def _note_unanswered(self, error: BaseException, request_id: int) -> None:
+    def _record_unanswered(self, error: BaseException, request_id: int) -> None:
         """Store the ID of an interrupted request, if only the reply to this request is outstanding."""
         transport = self._transport
         if transport is None or transport.out_of_step or transport.closed:
@@ -276,24 +276,24 @@ class ServerConnection:
         progress = self.progress
         if progress is None:
             return kind(text)
-        return _with_stable_text(
+        return _set_stable_text(
             kind(f"{text} ({progress}{progress.likely_reason(error, self._transport)})"), text, progress
         )
 
     def timeout_error(self, seconds: float | None, option: str | None = None) -> NetworkTimeout:
-        """Return the error for a timeout of `seconds`, which `option` sets. None means the usual option."""
+        """Return the error for a timeout of `seconds` that `option` or by default the usual option sets."""
         progress = self.progress
         if progress is None or seconds is None or seconds <= 0:
             return _timeout_error(self.address, self._usual_limits, seconds, option)
         limit = f"limit {milliseconds(seconds)}: {option or limit_text(seconds)}"
         where = address_text(self.address)
-        return _with_stable_text(
+        return _set_stable_text(
             NetworkTimeout(f"{where}: timed out ({progress}; {limit})"), f"timed out ({limit})", progress
         )
 
     @property
     def _usual_limits(self) -> tuple[str, float | None]:
-        """Name of the option that usually limits an exchange, and its value in seconds. None matches any timeout."""
+        """Name and value (seconds) of the option that usually limits an exchange. None matches any timeout."""
         return ("connectTimeoutMS", None) if self.is_monitor else ("socketTimeoutMS", self.socket_timeout or -1.0)
 
     def mark_unusable(self, error: BaseException) -> None:
@@ -328,7 +328,7 @@ class ServerConnection:
             link.close()
 
 
-def _with_stable_text(error: NetworkError, text_without_duration: str, progress: Progress) -> NetworkError:
+def _set_stable_text(error: NetworkError, text_without_duration: str, progress: Progress) -> NetworkError:
     """Store a second error text without the duration of the stage, so that equal failures have equal texts."""
     error._stable_text = f"{text_without_duration} ({progress.stage} {progress.peer})"
     return error

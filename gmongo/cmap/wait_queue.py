@@ -1,6 +1,6 @@
 """First-in, first-out wait queue of greenlets (CMAP-37 to CMAP-42, CMAP-104 to CMAP-113).
 
-The pool hands each connection to the waiter at the head. After a timeout or a kill, a waiter leaves the queue
+The pool hands each connection to the first waiter. After a timeout or a kill, a waiter leaves the queue
 immediately, and returns a received connection to the pool.
 """
 
@@ -84,8 +84,8 @@ class WaitQueue(Generic[Item]):
     """Waiters in order of arrival."""
 
     def __init__(self) -> None:
-        self._keep_alive: IWatcher | None = None  # timer that keeps the event loop alive
-        self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # removals are fast at any position
+        self._keep_alive: IWatcher | None = None  # Timer that keeps the event loop alive.
+        self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # Removal is fast at any position.
 
     def join(self, purpose: str | None = None) -> Waiter[Item]:
         """Add the current greenlet, without a switch. After an exception, the caller must call :meth:`leave`."""
@@ -105,13 +105,13 @@ class WaitQueue(Generic[Item]):
         if self.waiters and self._keep_alive is None:
             self._keep_alive = keep_loop_alive()
         elif not self.waiters and self._keep_alive is not None:
-            holding, self._keep_alive = self._keep_alive, None
-            holding.close()
+            timer, self._keep_alive = self._keep_alive, None
+            timer.close()
 
     def hand_over(self, item: Item) -> None:
-        """Remove the waiter at the head, and hand `item` to it. Does not switch greenlets."""
-        # Critical section: the waiter leaves the queue and gets the item before another greenlet runs.
-        # Therefore no waiter gets two items, and `leave` finds the item even if the waiter never runs.
+        """Remove the first waiter, and hand `item` to this waiter. Does not switch greenlets."""
+        # Critical section: the waiter leaves the queue and receives the item before another greenlet runs.
+        # Therefore no waiter receives two items, and `leave` finds the item even if the waiter never runs.
         waiter, _ = self.waiters.popitem(last=False)
         if not self.waiters:
             self._update_keep_alive()
@@ -136,5 +136,5 @@ class WaitQueue(Generic[Item]):
 
     def oldest_wait(self) -> float | None:
         """Return the seconds that the first waiter has waited, or None if the queue is empty."""
-        waiters = list(self.waiters)  # an atomic copy, because another thread may call this method
+        waiters = list(self.waiters)  # atomic, because another thread may call this method
         return _clock.monotonic() - waiters[0].since if waiters else None

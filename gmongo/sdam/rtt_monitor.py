@@ -7,7 +7,7 @@ from collections import deque
 from bson.errors import BSONError
 
 from gmongo._background import RestartingGreenlet, Wakeup
-from gmongo.cmap.handshake import establish, first_hello, say_hello
+from gmongo.cmap.handshake import choose_hello_name, establish, send_hello
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.server_connection import ServerConnection
 from gmongo.errors import AutoReconnect, PyMongoError
@@ -35,12 +35,12 @@ class RoundTripTime:
 
     @property
     def average(self) -> float | None:
-        """Exponentially weighted moving average, or None if there is no sample."""
+        """Exponentially weighted moving average of the samples, or None without samples."""
         return self._average
 
     @property
     def minimum(self) -> float:
-        """Minimum of the last ten samples, or 0 if there are fewer than two samples."""
+        """Minimum of the last ten samples, or 0 with fewer than two samples."""
         return min(self._recent) if len(self._recent) >= 2 else 0.0
 
     def reset(self) -> None:
@@ -49,7 +49,7 @@ class RoundTripTime:
 
 
 class RttMonitor:
-    """Measures the round trip time of one server every ``heartbeatFrequencyMS``."""
+    """Monitor that measures the round trip time of one server every ``heartbeatFrequencyMS``."""
 
     def __init__(self, address: Address, settings: TopologySettings, samples: RoundTripTime) -> None:
         self._connection: ServerConnection | None = None
@@ -89,12 +89,12 @@ class RttMonitor:
 
     def _measure(self) -> Hello:
         if self._connection is None:
-            self._hello_command = first_hello(self._settings.connection)
+            self._hello_command = choose_hello_name(self._settings.connection)
             self._connection = ServerConnection(self._address, ref=False, is_monitor=True)
             return establish(self._connection, self._settings.connection, ref=False)
         api = self._settings.connection.server_api
         command = {self._hello_command: 1, **api, "helloOk": True}
-        return say_hello(self._connection, command, self._settings.connection.connect_timeout)
+        return send_hello(self._connection, command, self._settings.connection.connect_timeout)
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None

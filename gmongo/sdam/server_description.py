@@ -1,4 +1,4 @@
-"""Server description: the state of one server after its last hello or error. Immutable."""
+"""Immutable description of one server after its last hello or error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from bson.objectid import ObjectId
 from gmongo import _clock
 from gmongo._documents import Document
 from gmongo._server_facts import sizes, wire_versions
-from gmongo.errors import WriteConcernError
+from gmongo.errors import (
+    AutoReconnect,
+    NotPrimaryError,
+    PoolClearedError,
+    ServerSelectionTimeoutError,
+    WriteConcernError,
+)
 from gmongo.server_type import SERVER_TYPE
 from gmongo.wire.address import Address, parse_address
 
@@ -28,20 +34,20 @@ _compared_attributes = attrgetter(
 )
 
 
-def server_type_of(hello: Document) -> int:
+def parse_server_type(hello: Document) -> int:
     """Return the type of the server that sent a hello reply."""
     if not hello.get("ok"):
         return SERVER_TYPE.Unknown
     if hello.get("isreplicaset"):
         return SERVER_TYPE.RSGhost
     if hello.get("setName"):
-        return _member_type_of(hello)
+        return _parse_member_type(hello)
     if hello.get("msg") == "isdbgrid":
         return SERVER_TYPE.Mongos
     return SERVER_TYPE.Standalone
 
 
-def _member_type_of(hello: Document) -> int:
+def _parse_member_type(hello: Document) -> int:
     if hello.get("hidden"):
         return SERVER_TYPE.RSOther
     if hello.get("isWritablePrimary", hello.get("ismaster")):
@@ -54,12 +60,12 @@ def _member_type_of(hello: Document) -> int:
 
 
 def read_only(name: str, doc: str) -> Any:
-    """Return a read-only property that returns the attribute `name` without a call of a Python function."""
+    """Return a read-only property for the attribute `name`. The getter is not a Python function."""
     return property(attrgetter(name), doc=doc)
 
 
 def _hello_field(name: str, doc: str, default: object = None) -> Any:
-    """Return a read-only property that returns the field `name` of the hello reply, or `default` without this field."""
+    """Return a read-only property for the field `name` of the hello reply."""
     return property(lambda description: description._hello.get(name, default), doc=doc)
 
 
@@ -96,7 +102,7 @@ class ServerDescription:
         self._round_trip_time = round_trip_time
         self._min_round_trip_time = min_round_trip_time
         self._error = error
-        self._server_type = kind = server_type_of(hello) if server_type is None else server_type
+        self._server_type = kind = parse_server_type(hello) if server_type is None else server_type
         self._is_server_type_known = kind != SERVER_TYPE.Unknown
         self._is_writable = kind in _WRITABLE
         self._is_readable = kind in _READABLE
@@ -152,7 +158,7 @@ class ServerDescription:
 
         :param error: error that made the server Unknown, or None.
         """
-        return ServerDescription(self._address, error=error, topology_version=topology_version_of(error))
+        return ServerDescription(self._address, error=error, topology_version=find_topology_version(error))
 
     @property
     def server_type_name(self) -> str:
@@ -204,9 +210,15 @@ class ServerDescription:
         return f"<ServerDescription {self._address} server_type: {self.server_type_name}, rtt: {rtt}{error}>"
 
 
-def topology_version_of(error: BaseException | None) -> Document | None:
+def find_topology_version(error: BaseException | None) -> Document | None:
     """Return the topology version of the reply that caused an error, or None."""
     if isinstance(error, WriteConcernError):
         return error._topology_version
     details = getattr(error, "details", None)
     return details.get("topologyVersion") if isinstance(details, Mapping) else None
+
+
+def is_network_error(error: BaseException) -> bool:
+    """Return True if an error is a network error or a network timeout (SDAM specification)."""
+    others = (NotPrimaryError, PoolClearedError, ServerSelectionTimeoutError)
+    return isinstance(error, AutoReconnect) and not isinstance(error, others)

@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 # Maximum number of cache entries, one for each read preference. A new topology description clears the cache.
 _CHOICES_KEPT = 64
-_NEGLIGIBLE = 0.001  # seconds
+_NEGLIGIBLE = 0.001  # seconds by which two time limits may differ
 
 
 class Selectable(Protocol):
@@ -48,7 +48,7 @@ class SelectingOperation(Protocol):
 
 
 class ServerSelector:
-    """Selects servers of a topology. Methods take the topology, because an attribute would form a reference cycle."""
+    """Server selection. The topology is a parameter, because an attribute would form a reference cycle."""
 
     def __init__(self, settings: TopologySettings) -> None:
         self._settings = settings
@@ -77,7 +77,7 @@ class ServerSelector:
         if choice is None or self._is_logged():
             request = SelectionRequest(selector, operation.name, operation.operation_id)
             return self._select_uncached(topology, request, deadline, deprioritized)
-        return choice[1] or less_busy_of_two(choice[2])
+        return choice[1] or choose_less_busy(choice[2])
 
     def _select_uncached(
         self, topology: Selectable, request: SelectionRequest, deadline: float | None, deprioritized: frozenset[Address]
@@ -86,16 +86,16 @@ class ServerSelector:
         log = self._events if self._is_logged() else None
         if log:
             log.started(request, topology.description)
-        servers = self._suitable(topology, request.selector, deprioritized)
+        servers = self._find_suitable(topology, request.selector, deprioritized)
         if not servers:
             servers = self._wait_for_suitable(topology, request, deadline, deprioritized)
-        server = servers[0] if len(servers) == 1 else less_busy_of_two(servers)
+        server = servers[0] if len(servers) == 1 else choose_less_busy(servers)
         if log:
             log.succeeded(request, topology.description, server.address)
         return server
 
     def server_at(self, topology: Selectable, address: Address, deadline: float | None, wait: bool) -> Server:
-        """Return the server at `address`. ``Topology.server_at`` describes the parameters."""
+        """Return the server at `address`, as :meth:`Topology.server_at` describes."""
 
         def find() -> Server | None:
             server = topology.servers.get(address)
@@ -129,8 +129,10 @@ class ServerSelector:
         self._choices.clear()
         self._queue.evict(make_error)
 
-    def _suitable(self, topology: Selectable, selector: Selector, deprioritized: frozenset[Address]) -> list[Server]:
-        """Return the suitable servers in the latency window, and store them in the cache."""
+    def _find_suitable(
+        self, topology: Selectable, selector: Selector, deprioritized: frozenset[Address]
+    ) -> list[Server]:
+        """Return the suitable servers in the latency window, and cache these servers."""
         topology.description.check_compatible()
         custom = self._settings.server_selector
         suitable = topology.description.apply_selector(selector, None, custom, deprioritized)
@@ -150,9 +152,9 @@ class ServerSelector:
         try:
             return self._wait(
                 topology,
-                lambda: self._suitable(topology, request.selector, deprioritized),
+                lambda: self._find_suitable(topology, request.selector, deprioritized),
                 end,
-                lambda: _reason(topology.description, request.selector, _checks_in_progress(topology)),
+                lambda: _explain_failure(topology.description, request.selector, _describe_checks(topology)),
                 request.operation,
             )
         except Exception as error:
@@ -198,7 +200,7 @@ class ServerSelector:
     def _timeout_error(
         self, topology: Selectable, reason: str, limit: float, end: float
     ) -> ServerSelectionTimeoutError:
-        """Return the error for a wait that had a limit of `limit` seconds and ended at `end`."""
+        """Return the error for a wait with a limit of `limit` seconds that ended at the time `end`."""
         timeout, description = self._settings.server_selection_timeout, topology.description
         if limit < timeout - _NEGLIGIBLE:
             timeout = max(0.0, round(limit, 3))
@@ -211,14 +213,14 @@ class ServerSelector:
         )
 
 
-def less_busy_of_two(servers: list[Server]) -> Server:
+def choose_less_busy(servers: list[Server]) -> Server:
     """Choose two random servers, and return the server with fewer operations in progress."""
     first, second = _random.sample(servers, 2)
     return first if first.pool.operation_count <= second.pool.operation_count else second
 
 
-def _checks_in_progress(topology: Selectable) -> list[str]:
-    """Return the stage and its duration for each server whose first check is in progress."""
+def _describe_checks(topology: Selectable) -> list[str]:
+    """Return stage and duration of each first check of a server that is in progress."""
     progress = [
         server.monitor.progress
         for address, server in topology.servers.items()
@@ -227,8 +229,8 @@ def _checks_in_progress(topology: Selectable) -> list[str]:
     return [text for text in progress if text is not None]
 
 
-def _reason(topology: TopologyDescription, selector: Selector, checks: Sequence[str] = ()) -> str:
-    """Return the reason why no server is suitable. `checks` are the texts from :func:`_checks_in_progress`."""
+def _explain_failure(topology: TopologyDescription, selector: Selector, checks: Sequence[str] = ()) -> str:
+    """Return the reason why no server is suitable. `checks` are the texts from :func:`_describe_checks`."""
     servers = topology.server_descriptions()
     errors = [server.error for server in servers.values() if server.error]
     name = topology.replica_set_name

@@ -28,9 +28,9 @@ class SrvOwner(Protocol):
 
 
 class SrvMonitor(OwnedMonitor[SrvOwner]):
-    """Queries DNS repeatedly, and reports the results to its owner.
+    """Monitor that queries DNS repeatedly, and reports the results to its owner.
 
-    If the settings have no seeds yet, the monitor first queries DNS for the seeds, and ends if the query fails.
+    If the settings have no seeds yet, the monitor first queries DNS for the seeds, and stops if the query fails.
     """
 
     def __init__(self, settings: TopologySettings, owner: SrvOwner) -> None:

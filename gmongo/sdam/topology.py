@@ -35,15 +35,15 @@ from gmongo.sdam.server_selector import ServerSelector
 from gmongo.sdam.settings import TopologySettings
 from gmongo.sdam.srv_monitor import POLLED, SrvMonitor
 from gmongo.sdam.topology_description import TopologyDescription, initial_description
-from gmongo.sdam.transitions import is_stale, updated, with_srv_hosts
+from gmongo.sdam.transitions import is_stale, replace_srv_hosts, update_topology
 from gmongo.server_type import SERVER_TYPE
 from gmongo.wire.address import Address, address_text
 
-_GRACE = 10.0  # seconds for which operations in progress may continue after a close
+_GRACE = 10.0  # seconds for which operations may continue after the client was closed
 
 
 class _PoolOwner:
-    """Forwards the callbacks of pools to the topology. A weak reference allows Python to free a deleted client."""
+    """Callbacks of pools to the topology. The weak reference allows Python to free a deleted client."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = weakref.ref(topology)
@@ -91,7 +91,7 @@ class Topology:
             if self._opened:
                 self._restart_in_child()
             elif self.settings.resolve is None:
-                self._begin()
+                self._start_servers()
         if self._srv_monitor is not None:  # a forked child inherited the SRV monitor of the parent process
             self._srv_monitor.stop()
             self._srv_monitor = None
@@ -108,7 +108,7 @@ class Topology:
                 "are greenlets, or create a client for each thread"
             )
 
-    def _begin(self) -> None:
+    def _start_servers(self) -> None:
         self._opened = True
         record, events = self._delivery.record, self._events
         record(events.topology_opened)
@@ -169,7 +169,7 @@ class Topology:
         if pools:
             # The monitors have stopped, and cannot interrupt connections of failed servers. This timer does not keep
             # the event loop alive.
-            get_hub().loop.timer(_GRACE, ref=False).start(_interrupt, pools)
+            get_hub().loop.timer(_GRACE, ref=False).start(_interrupt_operations, pools)
         self._delivery.deliver()
 
     def mark_forked(self) -> None:
@@ -215,7 +215,7 @@ class Topology:
             server.request_check()
 
     def server_checked(self, description: ServerDescription) -> None:
-        """Apply the result of a check: change the description, and mark the pool ready or clear the pool."""
+        """Apply the result of a check to the server description and the pool."""
         error = description.error
         if error is not None:
             self.history.record_failed_check(description)
@@ -233,11 +233,11 @@ class Topology:
 
     def seeds_found(self, settings: TopologySettings) -> None:
         """Start the topology with the seeds in `settings`."""
-        if self.hub is None or self._opened:  # closed, forked, or already started by an earlier query
+        if self.hub is None or self._opened:  # closed, forked or already started
             return
         self.settings, self.description = settings, initial_description(settings)
         with self._delivery:
-            self._begin()
+            self._start_servers()
             self.selector.wake(self.description)
         self._delivery.deliver(wait=False)
 
@@ -248,7 +248,7 @@ class Topology:
 
     def srv_hosts_found(self, hosts: Sequence[Address]) -> None:
         with self._delivery:
-            self._replace(with_srv_hosts(self.description, hosts, self.settings.srv_max_hosts, _random.sample))
+            self._replace(replace_srv_hosts(self.description, hosts, self.settings.srv_max_hosts, _random.sample))
         self._delivery.deliver(wait=False)
 
     def connection_established(self, connection: Connection) -> None:
@@ -283,12 +283,12 @@ class Topology:
     def apply(self, new: ServerDescription, clear_cause: BaseException | None = None, interrupt: bool = False) -> None:
         """Apply a new server description to the topology description, servers and pool. Does not switch greenlets.
 
-        `clear_cause` clears the pool of the server. `interrupt` also interrupts its connections in use.
+        If `clear_cause` is not None, clear the pool. `interrupt` also interrupts the connections in use.
         """
         previous = self.description.get(new.address)
         if previous is None or is_stale(previous.topology_version, new.topology_version, equal_is_stale=False):
             return
-        after = updated(self.description, new)
+        after = update_topology(self.description, new)
         current = after.get(new.address)
         self._replace(after, (previous, current or new))
         if current is None:  # the new description removed the server from the topology
@@ -306,13 +306,13 @@ class Topology:
     ) -> None:
         """Replace the topology description, and record events in the order of the specification, without a switch.
 
-        `changed` has the old and the new description of the server that caused the change.
+        `changed` consists of the old and the new description of the server that caused the change.
         """
         record, events = self._delivery.record, self._events
         before, self.description = self.description, after
         old, new = before.server_descriptions(), after.server_descriptions()
         dropped = [self.servers.pop(address) for address in list(self.servers) if address not in new]
-        # All heartbeat events of a server must be between its opened event and its closed event.
+        # All heartbeat events of a server must be between the opened event and the closed event of the server.
         # Therefore checks end before the closed event, and monitors start after the opened event.
         for server in dropped:
             server.end_checks()
@@ -367,7 +367,7 @@ def _copy_error(error: Exception) -> Exception:
     return duplicate
 
 
-def _interrupt(pools: list[Pool]) -> None:
+def _interrupt_operations(pools: list[Pool]) -> None:
     """Interrupt the operations of a closed client that are still in progress."""
     for pool in pools:
         where = address_text(pool.address)

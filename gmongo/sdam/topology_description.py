@@ -1,4 +1,4 @@
-"""Topology description: the state of the whole deployment. Immutable."""
+"""Immutable description of the state of a deployment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bson.objectid import ObjectId
 from gmongo._server_facts import wire_versions
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import ConfigurationError
-from gmongo.sdam.selection import WRITABLE, Selector, in_latency_window, suitable_servers
+from gmongo.sdam.selection import WRITABLE, Selector, filter_by_latency, find_suitable_servers
 from gmongo.sdam.server_description import ServerDescription, read_only
 from gmongo.sdam.settings import TopologySettings
 from gmongo.server_type import SERVER_TYPE
@@ -28,8 +28,8 @@ class TopologyDescription:
     :param max_election_id: highest election ID of a primary.
     :param topology_settings: topology settings of the client.
 
-    `sessions_usable` is the number of seconds for which a session is usable after its last use. This time is one minute
-    less than the session timeout of the servers, and infinite if no session timeout is known.
+    `sessions_usable` is the number of seconds for which an unused session remains usable: one minute less than the
+    session timeout of the servers, or infinity if no session timeout is known.
     """
 
     def __init__(
@@ -161,23 +161,23 @@ class TopologyDescription:
         if address is not None:
             server = self._servers.get(address)
             return [server] if server is not None and server.is_server_type_known else []
-        servers = suitable_servers(self, selector, frozenset(deprioritized_servers or ()))
+        servers = find_suitable_servers(self, selector, frozenset(deprioritized_servers or ()))
         if custom_selector is not None and servers:
             servers = list(custom_selector(servers))
-        return in_latency_window(servers, self._settings.local_threshold)
+        return filter_by_latency(servers, self._settings.local_threshold)
 
     def reset(self) -> TopologyDescription:
         """Return a topology description in which every server is Unknown."""
-        return self._after_reset({address: ServerDescription(address) for address in self._servers})
+        return self._replace_after_reset({address: ServerDescription(address) for address in self._servers})
 
     def reset_server(self, address: Address) -> TopologyDescription:
         """Return a topology description in which one server is Unknown.
 
         :param address: address of the server: host and port.
         """
-        return self._after_reset({**self._servers, address: self._servers[address].to_unknown()})
+        return self._replace_after_reset({**self._servers, address: self._servers[address].to_unknown()})
 
-    def _after_reset(self, servers: dict[Address, ServerDescription]) -> TopologyDescription:
+    def _replace_after_reset(self, servers: dict[Address, ServerDescription]) -> TopologyDescription:
         kind = self._topology_type
         has_primary = any(server.server_type == SERVER_TYPE.RSPrimary for server in servers.values())
         if kind == TOPOLOGY_TYPE.ReplicaSetWithPrimary and not has_primary:

@@ -32,21 +32,18 @@ def is_stale(current: Document | None, new: Document | None, equal_is_stale: boo
     return bool(new["counter"] < current["counter"] or (equal_is_stale and new["counter"] == current["counter"]))
 
 
-def updated(topology: TopologyDescription, server: ServerDescription) -> TopologyDescription:
+def update_topology(topology: TopologyDescription, server: ServerDescription) -> TopologyDescription:
     """Return the topology description that results from a new description of one server."""
-    return _Update(topology, server).result()
+    return _Update(topology, server).compute()
 
 
-def with_srv_hosts(
+def replace_srv_hosts(
     topology: TopologyDescription,
     hosts: Sequence[Address],
     max_hosts: int,
     sample: Callable[[list[Address], int], list[Address]],
 ) -> TopologyDescription:
-    """Return the topology description with the hosts from a DNS query. Known servers in `hosts` stay unchanged.
-
-    The topology has at most `max_hosts` hosts, unless `max_hosts` is 0.
-    """
+    """Return the topology description with the hosts from a DNS query. `max_hosts` of 0 means no limit."""
     known = topology.server_descriptions()
     unchanged = {address: server for address, server in known.items() if address in hosts}
     new = [address for address in hosts if address not in known]
@@ -62,7 +59,7 @@ def _election_key(election_id: ObjectId | None, set_version: int | None) -> tupl
 
 
 class _Update:
-    """Computation of the topology description that results from one new server description."""
+    """Computation of a topology description from the old topology description and one new server description."""
 
     def __init__(self, topology: TopologyDescription, server: ServerDescription) -> None:
         self.topology = topology
@@ -73,7 +70,7 @@ class _Update:
         self.election_id = topology.max_election_id
         self.servers = topology.server_descriptions()
 
-    def result(self) -> TopologyDescription:
+    def compute(self) -> TopologyDescription:
         if self.kind == TOPOLOGY_TYPE.Single:
             self._check_set_name_of_single()
         self.servers[self.server.address] = self.server

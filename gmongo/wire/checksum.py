@@ -46,7 +46,7 @@ def _table() -> Sequence[int]:
     return remainders
 
 
-def with_checksum(message: bytes) -> bytes:
+def append_checksum(message: bytes) -> bytes:
     """Append the checksum to a message. The length and the flags of `message` must already include the checksum."""
     return message + _CHECKSUM.pack(crc32c(message))
 

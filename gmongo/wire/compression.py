@@ -1,4 +1,4 @@
-"""OP_COMPRESSED: compress requests, and check and decompress replies."""
+"""Compression of requests and decompression of replies (OP_COMPRESSED)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gmongo._native_threads import result_or_exception
 from gmongo.errors import ProtocolError
 from gmongo.wire.message import HEADER_SIZE, OP_COMPRESSED, OP_MSG
 
-# Size in bytes. A native thread processes larger messages, because they would block the event loop.
+# Size in bytes. A native thread processes larger messages, which would block the event loop.
 _THREAD_THRESHOLD = 128 * 1024
 # Offset of the command name in an OP_MSG: after header, flags, section kind, document length and element type.
 _NAME_AT = HEADER_SIZE + 4 + 1 + 4 + 1
@@ -65,7 +65,7 @@ def make_compressor(name: str, zlib_level: int) -> Compressor:
     return Compressor(ZSTD, lambda data: zstandard.ZstdCompressor().compress(data))
 
 
-def compressed(buffers: Sequence[bytes], compressor: Compressor) -> Sequence[bytes]:
+def compress_message(buffers: Sequence[bytes], compressor: Compressor) -> Sequence[bytes]:
     """Wrap a message in OP_COMPRESSED if its command allows compression. May switch greenlets for a long message."""
     first = buffers[0]
     if struct.unpack_from("<i", first, 12)[0] != OP_MSG:
@@ -75,7 +75,7 @@ def compressed(buffers: Sequence[bytes], compressor: Compressor) -> Sequence[byt
         return buffers
     message = b"".join(buffers)
     _length, request_id, response_to, opcode = struct.unpack_from("<iiii", message)
-    payload = _without_blocking(compressor.compress, message[HEADER_SIZE:], len(message))
+    payload = _run_without_blocking(compressor.compress, message[HEADER_SIZE:], len(message))
     if isinstance(payload, Exception):
         raise payload
     size = len(message) - HEADER_SIZE
@@ -83,7 +83,7 @@ def compressed(buffers: Sequence[bytes], compressor: Compressor) -> Sequence[byt
     return [_HEAD.pack(length, request_id, response_to, OP_COMPRESSED, opcode, size, compressor.id) + payload]
 
 
-def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memoryview]:
+def decompress_message(payload: memoryview, max_message_size: int) -> tuple[int, memoryview]:
     """Return the opcode and the payload of the message in an OP_COMPRESSED. May switch greenlets for a long message."""
     if len(payload) < _WRAPPER.size:
         raise ProtocolError(f"OP_COMPRESSED of {len(payload)} bytes after the header is too short")
@@ -96,8 +96,8 @@ def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memor
     if decompress is None:
         raise ProtocolError(f"OP_COMPRESSED names the compressor {identifier}, which is unknown")
     content = bytes(payload[_WRAPPER.size :])
-    # `_without_blocking` returns an exception of `decompress` instead of raising it
-    data = _without_blocking(decompress, content, size, size)
+    # `_run_without_blocking` returns, but does not raise, an exception of `decompress`
+    data = _run_without_blocking(decompress, content, size, size)
     if isinstance(data, ImportError):
         raise ProtocolError(f"OP_COMPRESSED needs a library that is not installed: {data}") from data
     if isinstance(data, Exception):  # each library has its own exception class
@@ -107,7 +107,7 @@ def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memor
     return opcode, memoryview(data)
 
 
-def _without_blocking(work: Callable[..., bytes], data: bytes, size: int, *arguments: int) -> bytes | Exception:
+def _run_without_blocking(work: Callable[..., bytes], data: bytes, size: int, *arguments: int) -> bytes | Exception:
     """Return the result or the exception of `work`. If `size` is large, a native thread calls `work`."""
     if size < _THREAD_THRESHOLD:
         return result_or_exception(work, data, *arguments)
@@ -116,13 +116,13 @@ def _without_blocking(work: Callable[..., bytes], data: bytes, size: int, *argum
 
 
 def _decompress_snappy(data: bytes, size: int) -> bytes:
-    if _varint(data) != size:
-        raise ValueError(f"it announces {size} bytes, but its content begins with the length {_varint(data)}")
+    if (length := _read_snappy_length(data)) != size:
+        raise ValueError(f"it announces {size} bytes, but its content begins with the length {length}")
     uncompressed: bytes = importlib.import_module("snappy").uncompress(data)
     return uncompressed
 
 
-def _varint(data: bytes) -> int:
+def _read_snappy_length(data: bytes) -> int:
     """Return the uncompressed length at the start of a snappy block. Each byte has seven bits of the length."""
     value = 0
     for position, byte in enumerate(data[:_SNAPPY_LONGEST_VARINT]):
@@ -134,7 +134,7 @@ def _varint(data: bytes) -> int:
 
 def _decompress_zlib(data: bytes, size: int) -> bytes:
     stream = zlib.decompressobj()
-    inflated = stream.decompress(data, size + 1)  # `zlib` decompresses without a limit if the limit is 0
+    inflated = stream.decompress(data, size + 1)  # `zlib` interprets the limit 0 as no limit
     if not stream.eof and len(inflated) <= size:
         raise ValueError("it is truncated")
     return inflated

@@ -81,8 +81,8 @@ def encode_single_document_op_msg(
     return [start, document] if length > _JOIN_BELOW else [start + document]
 
 
-def joined(buffers: Iterable[bytes]) -> Iterator[bytes]:
-    """Join consecutive buffers to buffers of at least 64 KiB, to reduce the number of system calls."""
+def join_buffers(buffers: Iterable[bytes]) -> Iterator[bytes]:
+    """Join consecutive buffers to buffers of at least 64 KiB. This reduces the number of system calls."""
     run: list[bytes] = []
     size = 0
     for buffer in buffers:
@@ -116,7 +116,7 @@ class OutOfStepError(ProtocolError):
 def decode_header(
     buffer: Buffer, offset: int, max_message_size: int, request_id: int, other_request_id: int | None = None
 ) -> Header:
-    """Return the message header at `offset`. Its responseTo must be `request_id` or `other_request_id`."""
+    """Return the message header at `offset`. responseTo must be `request_id` or `other_request_id`."""
     header: Header = _HEADER.unpack_from(buffer, offset)
     if not HEADER_SIZE <= header[0] <= max_message_size:
         raise OutOfStepError(f"message length {header[0]} is not between {HEADER_SIZE} and {max_message_size} bytes")
@@ -126,7 +126,7 @@ def decode_header(
 
 
 def decode_reply(opcode: int, payload: memoryview, reply_id: int = 0, request_id: int = 0) -> Reply:
-    """Decode a reply. The checksum needs `reply_id` and `request_id`, the request ID and responseTo in the header."""
+    """Decode a reply. The checksum includes the header fields `reply_id` and `request_id` (responseTo)."""
     if opcode != OP_MSG:
         return _decode_op_reply(opcode, payload)
     end = len(payload)

@@ -51,10 +51,10 @@ _ALERT_PREFIXES = {"PROTOCOL_VERSION": "TLSV1", "UNKNOWN_CA": "TLSV1", "CERTIFIC
 class Trust:
     """Certificate settings. All files are PEM files that the client has already read successfully."""
 
-    ciphers: str  # of TLS 1.2, in the syntax of OpenSSL
-    ca_file: str | None = None  # None means the authorities of the system
+    ciphers: str  # Ciphers of TLS 1.2, in the syntax of OpenSSL.
+    ca_file: str | None = None  # None means the authorities of the system.
     crl_file: str | None = None
-    key_file: str | None = None  # the client certificate and its key
+    key_file: str | None = None  # file with the client certificate and its key
     password: str | None = None
     check_name: bool = True
 
@@ -64,7 +64,7 @@ class Session:
     """TLS session that shortens the next handshake, in which the server does not send its certificate."""
 
     raw: SSL.Session
-    # end of the validity of the certificate status, in seconds since 1970. None requires a full handshake
+    # End of the validity of the certificate status, in seconds since 1970. None requires a full handshake.
     valid_until: float | None
 
     @property
@@ -86,7 +86,7 @@ class OpenSslContext:
         context.set_options(ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION)
         context.set_session_cache_mode(SSL.SESS_CACHE_OFF)  # `Tls` caches sessions by host
         context.set_verify(SSL.VERIFY_PEER, _verify)
-        context.set_ocsp_client_callback(_keep_staple)
+        context.set_ocsp_client_callback(_store_staple)
         if trust.key_file is not None:
             _load_client_certificate(context, trust.key_file, trust.password)
         _load_authorities(context, trust.ca_file)
@@ -105,7 +105,7 @@ class OpenSslContext:
         connection.set_app_data(peer)
         connection.set_connect_state()
         connection.request_ocsp()
-        if ip_of(peer.name) is None:
+        if parse_ip_address(peer.name) is None:
             connection.set_tlsext_host_name(peer.name.encode("ascii"))
         if session is not None and session.valid_until is not None and _clock.time() < session.valid_until:
             connection.set_session(session.raw)
@@ -119,10 +119,10 @@ class Peer:
 
     name: str
     check_name: bool
-    sent_certificate: bool = False  # stays False in a resumed session
-    staple: bytes = b""  # the stapled OCSP response
-    refusal: str = ""  # the reason to reject the certificate
-    valid_until: float | None = None  # end of the validity of the session
+    sent_certificate: bool = False  # False in a resumed session.
+    staple: bytes = b""  # Stapled OCSP response.
+    refusal: str = ""  # Reason to reject the certificate.
+    valid_until: float | None = None  # End of the validity of the session.
 
 
 class OpenSslObject:
@@ -138,15 +138,15 @@ class OpenSslObject:
         self.peer = peer
 
     def do_handshake(self) -> None:
-        self._step(self._connection.do_handshake)
+        self._run_step(self._connection.do_handshake)
 
     def write(self, data: bytes | memoryview) -> int:
-        return self._step(self._connection.sendall, data) or 0
+        return self._run_step(self._connection.sendall, data) or 0
 
     def read(self, size: int, into: memoryview | None = None) -> bytes | int:
         if into is None:
-            return self._step(self._connection.recv, size) or b""
-        return self._step(self._connection.recv_into, into, size) or 0
+            return self._run_step(self._connection.recv, size) or b""
+        return self._run_step(self._connection.recv_into, into, size) or 0
 
     def pending(self) -> int:
         return self._may_have_more or self._connection.pending()
@@ -157,12 +157,12 @@ class OpenSslObject:
         return None if raw is None else Session(raw, self.peer.valid_until)
 
     def verified_chain(self) -> list[x509.Certificate]:
-        """Return the verified certificate chain, the server certificate first. Return [] in a resumed session."""
+        """Return the verified chain, with the server certificate first. A resumed session has an empty chain."""
         if not self.peer.sent_certificate:
             return []
         return [each.to_cryptography() for each in self._connection.get_verified_chain() or ()]
 
-    def _step(self, step: Callable[..., T], *arguments: object) -> T | None:
+    def _run_step(self, step: Callable[..., T], *arguments: object) -> T | None:
         data = self._incoming.read()
         if data:
             self._connection.bio_write(data)
@@ -175,11 +175,11 @@ class OpenSslObject:
         except SSL.ZeroReturnError:  # the server ended TLS with a close_notify alert
             return None
         except SSL.Error as error:
-            raise _as_ssl_error(error, self.peer.refusal) from None
+            raise _convert_ssl_error(error, self.peer.refusal) from None
         finally:
-            self._take_output()
+            self._move_output()
 
-    def _take_output(self) -> None:
+    def _move_output(self) -> None:
         try:
             while True:
                 self._outgoing.write(self._connection.bio_read(_PIECE))
@@ -188,31 +188,31 @@ class OpenSslObject:
 
 
 def _verify(connection: SSL.Connection, certificate: crypto.X509, error_number: int, depth: int, ok: int) -> bool:
-    """Accept or reject a certificate of a chain. OpenSSL calls this function last for the server (depth 0)."""
+    """Accept or reject a certificate. OpenSSL verifies the server certificate (depth 0) last."""
     peer: Peer = connection.get_app_data()
     if ok and depth == 0:
         peer.sent_certificate = True
         if peer.check_name:
-            peer.refusal = _name_mismatch(peer.name, certificate)
+            peer.refusal = _describe_name_mismatch(peer.name, certificate)
     elif not ok:
         peer.refusal = _CERTIFICATE_ERRORS.get(error_number, f"error {error_number} of OpenSSL's verification")
     return not peer.refusal
 
 
-def _keep_staple(connection: SSL.Connection, response: bytes, _data: object) -> bool:
+def _store_staple(connection: SSL.Connection, response: bytes, _data: object) -> bool:
     connection.get_app_data().staple = response
     return True
 
 
-def _name_mismatch(name: str, certificate: crypto.X509) -> str:
+def _describe_name_mismatch(name: str, certificate: crypto.X509) -> str:
     """Return the reason why a certificate does not match a server name, or an empty text."""
     if certificate_matches(crypto.dump_certificate(crypto.FILETYPE_ASN1, certificate), name):
         return ""
-    kind = "Hostname" if ip_of(name) is None else "IP address"
+    kind = "Hostname" if parse_ip_address(name) is None else "IP address"
     return f"{kind} mismatch, certificate is not valid for {name!r}"
 
 
-def _as_ssl_error(error: SSL.Error, refusal: str) -> ssl.SSLError:
+def _convert_ssl_error(error: SSL.Error, refusal: str) -> ssl.SSLError:
     """Convert a pyOpenSSL error, or the reason to reject the certificate, to an error of the module ``ssl``."""
     if refusal:
         refused = ssl.SSLCertVerificationError(1, refusal)
@@ -258,15 +258,15 @@ def _load_authorities(context: SSL.Context, path: str | None) -> None:
         context.set_default_verify_paths()
 
 
-_EXTENSIONS, _OCTETS, _DNS_NAME, _IP_ADDRESS = 0xA3, 0x04, 0x82, 0x87  # DER tags
-_ALTERNATIVE_NAMES = b"\x06\x03\x55\x1d\x11"  # object identifier of the extension subjectAltName in DER
+_EXTENSIONS, _OCTETS, _DNS_NAME, _IP_ADDRESS = 0xA3, 0x04, 0x82, 0x87  # Tags in DER.
+_ALTERNATIVE_NAMES = b"\x06\x03\x55\x1d\x11"  # Object identifier of subjectAltName in DER.
 
 
 def certificate_matches(certificate: bytes, server: str) -> bool:
     """Return True if a name in a DER certificate matches the host name or IP address `server`."""
     # Parse only the names, because `cryptography` rejects some malformed extensions that OpenSSL has accepted.
-    address = ip_of(server)
-    for tag, value in _names(certificate):
+    address = parse_ip_address(server)
+    for tag, value in _parse_names(certificate):
         if tag == _IP_ADDRESS and address is not None and value == address.packed:
             return True
         if tag == _DNS_NAME and address is None and _name_matches(value.decode("latin-1"), server):
@@ -274,7 +274,7 @@ def certificate_matches(certificate: bytes, server: str) -> bool:
     return False
 
 
-def ip_of(server: str) -> IPv4Address | IPv6Address | None:
+def parse_ip_address(server: str) -> IPv4Address | IPv6Address | None:
     """Return `server` as an IP address, or None for a host name."""
     try:
         return ip_address(server)
@@ -295,20 +295,20 @@ def _name_matches(name: str, server: str) -> bool:
     return True
 
 
-def _names(certificate: bytes) -> Iterator[tuple[int, bytes]]:
-    (_, whole), *_rest = _elements(certificate)
-    (_, signed), *_rest = _elements(whole)
-    for tag, content in _elements(signed):
+def _parse_names(certificate: bytes) -> Iterator[tuple[int, bytes]]:
+    (_, whole), *_rest = _parse_elements(certificate)
+    (_, signed), *_rest = _parse_elements(whole)
+    for tag, content in _parse_elements(signed):
         if tag == _EXTENSIONS:
-            for _, extensions in _elements(content):
-                for _, extension in _elements(extensions):
+            for _, extensions in _parse_elements(content):
+                for _, extension in _parse_elements(extensions):
                     if extension.startswith(_ALTERNATIVE_NAMES):
-                        value = next(value for tag, value in _elements(extension) if tag == _OCTETS)
-                        for _, names in _elements(value):
-                            yield from _elements(names)
+                        value = next(value for tag, value in _parse_elements(extension) if tag == _OCTETS)
+                        for _, names in _parse_elements(value):
+                            yield from _parse_elements(names)
 
 
-def _elements(data: bytes) -> Iterator[tuple[int, bytes]]:
+def _parse_elements(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield the tag and the content of each DER element."""
     position = 0
     while position + 1 < len(data):

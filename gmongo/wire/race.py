@@ -22,8 +22,8 @@ from gmongo.wire.transport import Transport, TransportError, without_frames
 Endpoint: TypeAlias = tuple[int, SocketAddress]
 """Socket family and address of a connection attempt."""
 
-_CONNECTION_ATTEMPT_DELAY = 0.25  # seconds, as RFC 8305 recommends
-_SHORTEST_SLEEP = 0.001  # seconds
+_CONNECTION_ATTEMPT_DELAY = 0.25  # Seconds, as RFC 8305 recommends.
+_SHORTEST_SLEEP = 0.001  # Seconds.
 _MOST_REMEMBERED = 256
 
 
@@ -32,23 +32,23 @@ class AttemptsTimedOut(TransportError):
 
 
 class AddressOrder:
-    """Order in which a :class:`Race` tries the addresses of a host. Addresses that failed come last."""
+    """Order of the connection attempts of a :class:`Race`. Addresses with failed attempts are last."""
 
     def __init__(self) -> None:
         self._failed: dict[SocketAddress, None] = {}  # in the order of the failures
 
     def sorted(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
-        """Sort addresses in the order in which the next race tries them. Address families alternate (RFC 8305)."""
+        """Sort addresses for the next race. Address families alternate (RFC 8305)."""
         order = {address: position for position, address in enumerate(self._failed, 1)}
         return sorted(_interleaved(endpoints), key=lambda endpoint: order.get(endpoint[1], 0))
 
-    def note_failure(self, address: SocketAddress) -> None:
-        self.forget_failure(address)
+    def record_failed_address(self, address: SocketAddress) -> None:
+        self.remove_failed_address(address)
         self._failed[address] = None
         if len(self._failed) > _MOST_REMEMBERED:
             del self._failed[next(iter(self._failed))]
 
-    def forget_failure(self, address: SocketAddress) -> None:
+    def remove_failed_address(self, address: SocketAddress) -> None:
         self._failed.pop(address, None)
 
 
@@ -99,27 +99,27 @@ class Race:
         return ", ".join(f"{each.address[0]} for {milliseconds(now - each.began)}" for each in self._attempts)
 
     def run(self) -> Attempt:
-        """Connect to the host. Return the first attempt that connected. The caller must close its transport."""
+        """Connect to the host. Return the first attempt that connected. The caller must close the transport."""
         try:
             while True:
                 if self._interruption is not None:
                     raise without_frames(self._interruption)
-                winner = self._take_connected() or self._start_due()
+                winner = self._find_connected_attempt() or self._start_due_attempts()
                 if winner is not None:
                     self._attempts.remove(winner)
                     for attempt in self._attempts:
-                        if attempt.began < winner.began:  # later races try this slower address last
-                            self._order.note_failure(attempt.address)
-                    self._order.forget_failure(winner.address)
+                        if attempt.began < winner.began:  # this slower address is last in later races
+                            self._order.record_failed_address(attempt.address)
+                    self._order.remove_failed_address(winner.address)
                     return winner
                 if not self._attempts:
-                    raise self._failure()
+                    raise self._make_failure()
                 self._sleep()
         finally:
             for attempt in self._attempts:
                 attempt.transport.close()
 
-    def _take_connected(self) -> Attempt | None:
+    def _find_connected_attempt(self) -> Attempt | None:
         """Return a connected attempt, or None. Drop failed and timed-out attempts."""
         now = _clock.monotonic()
         for attempt in list(self._attempts):
@@ -129,10 +129,10 @@ class Race:
                 if self._seconds is not None and now >= attempt.began + self._seconds:
                     raise AttemptsTimedOut(errno.ETIMEDOUT, "timed out")
             except TransportError as error:
-                self._drop(attempt, error)
+                self._drop_attempt(attempt, error)
         return None
 
-    def _start_due(self) -> Attempt | None:
+    def _start_due_attempts(self) -> Attempt | None:
         """Start the attempts that are due. Return an attempt that connected immediately, or None."""
         while self._waiting and (not self._attempts or _clock.monotonic() >= self._next_start):
             family, address = self._waiting.popleft()
@@ -140,7 +140,7 @@ class Race:
             try:
                 attempt = Attempt(address, self._make_transport(family), now)
             except TransportError as error:
-                self._note_failure(address, error, 0.0)
+                self._record_failure(address, error, 0.0)
                 continue
             self._attempts.append(attempt)
             self._next_start = now + _CONNECTION_ATTEMPT_DELAY
@@ -148,23 +148,23 @@ class Race:
                 if attempt.transport.start_connecting(address):
                     return attempt
             except TransportError as error:
-                self._drop(attempt, error)
+                self._drop_attempt(attempt, error)
         return None
 
-    def _drop(self, attempt: Attempt, error: TransportError) -> None:
+    def _drop_attempt(self, attempt: Attempt, error: TransportError) -> None:
         """Close a failed attempt. If no later attempt has started, the next attempt starts without a delay."""
         now = _clock.monotonic()
         if attempt is self._attempts[-1]:
             self._next_start = now
         self._attempts.remove(attempt)
         attempt.transport.close()
-        self._note_failure(attempt.address, error, now - attempt.began)
+        self._record_failure(attempt.address, error, now - attempt.began)
 
-    def _note_failure(self, address: SocketAddress, error: TransportError, seconds: float) -> None:
-        self._order.note_failure(address)
+    def _record_failure(self, address: SocketAddress, error: TransportError, seconds: float) -> None:
+        self._order.record_failed_address(address)
         self.failures.append((address, error, seconds))
 
-    def _failure(self) -> TransportError:
+    def _make_failure(self) -> TransportError:
         timed_out = any(isinstance(error, AttemptsTimedOut) for _, error, _ in self.failures)
         texts = (
             f"{address[0]}: {error.strerror or error} after {milliseconds(seconds)}"

@@ -30,7 +30,7 @@ _DOCUMENT, _ARRAY = 3, 4
 _SHORTEST_DOCUMENT = 5
 _EMPTY_ARRAY = b"\x05\x00\x00\x00\x00"
 _FIXED_SIZES = {1: 8, 6: 0, 7: 12, 8: 1, 9: 8, 10: 0, 16: 4, 17: 8, 18: 8, 19: 16, 0xFF: 0, 0x7F: 0}
-# BSON type of a value that begins with an int32 length -> number of bytes that this length does not include
+# BSON type of a value that starts with an int32 length -> number of bytes that the length does not include
 _LENGTH_PREFIXED = {2: 4, 13: 4, 14: 4, 5: 5, 3: 0, 4: 0, 12: 16, 15: 0}
 
 
@@ -57,7 +57,7 @@ class Batch:
 
     def _decode(self) -> bool:
         start = self._position
-        end = _run_end(self._array, start)
+        end = _find_run_end(self._array, start)
         if end == start:
             return False
         run = _decode_documents(self._array, start, end, self._codec_options)
@@ -70,7 +70,7 @@ class Batch:
     def decode_ahead(self) -> bool:
         """Decode the next documents, and store them for :meth:`decode_run`.
 
-        Return False at the end of the batch and after an error. The next :meth:`decode_run` raises the error.
+        Return False at the end of the batch and after an error. The next call of :meth:`decode_run` raises the error.
         """
         try:
             return self._decode()
@@ -116,7 +116,7 @@ class Batch:
 def _documents(array: memoryview, start: int, end: int) -> Iterator[memoryview]:
     while start < end:
         if array[start] != _DOCUMENT:
-            raise _not_a_document(array[start])
+            raise _make_type_error(array[start])
         element_end = _element_end(array, start)
         yield array[_value_start(array, start) : element_end]
         start = element_end
@@ -137,13 +137,13 @@ def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> 
     return list(values)
 
 
-def _run_end(array: memoryview, start: int) -> int:
-    """Return the end of the run that begins at `start`. At the end of the array, return `start`."""
+def _find_run_end(array: memoryview, start: int) -> int:
+    """Return the offset of the end of the run that starts at `start`, or `start` at the end of the array."""
     # The fast path assumes that each key is as long as the previous key, because array keys are consecutive numbers.
     end, limit, enough, key = start, len(array), start + _RUN_SIZE, 3
     while end < enough and (kind := array[end]) != 0:
         if kind != _DOCUMENT:
-            raise _not_a_document(kind)
+            raise _make_type_error(kind)
         value = end + key
         if value + 4 >= limit or array[value - 1] or not array[value - 2]:
             value = _value_start(array, end)
@@ -156,7 +156,7 @@ def _run_end(array: memoryview, start: int) -> int:
     return end
 
 
-def _not_a_document(kind: int) -> ProtocolError:
+def _make_type_error(kind: int) -> ProtocolError:
     return ProtocolError(f"a batch must contain only documents, but has an element of the BSON type {kind:#x}")
 
 
@@ -165,8 +165,8 @@ def decode_cursor(
 ) -> DocumentDict:
     """Decode a reply with a batch of documents. `error_options` apply to an error reply.
 
-    In a large reply, the batch becomes a :class:`Batch`. Custom types must not apply to server fields, so with custom
-    types, the batch becomes a :class:`Batch` in any reply.
+    The batch of a large reply becomes a :class:`Batch`. With custom types, which must not apply to server fields, every
+    batch becomes a :class:`Batch`.
     """
     if len(body) < WHOLE_BELOW and (codec_options is DEFAULT_CODEC_OPTIONS or decodes_plainly(codec_options)):
         return bson.decode(body, codec_options)
@@ -191,7 +191,7 @@ def decode_field(body: Buffer, codec_options: CodecOptions[Value], field: str) -
     reply: DocumentDict = bson.decode(body, _error_options(codec_options))
     view = memoryview(body)
     for kind in (_DOCUMENT, _ARRAY):
-        start = _find(view, 0, field.encode(), kind)
+        start = _find_value(view, 0, field.encode(), kind)
         if start is not None:
             value = view[start : start + _INT32.unpack_from(view, start)[0]]
             if kind == _DOCUMENT:
@@ -234,9 +234,9 @@ def cut_batch(
     view = memoryview(body)
     if len(view) < _SHORTEST_DOCUMENT or _INT32.unpack_from(view)[0] != len(view):
         raise ProtocolError(f"a reply of {len(view)} bytes does not have the length that it states")
-    cursor = _find(view, 0, b"cursor", _DOCUMENT)
+    cursor = _find_value(view, 0, b"cursor", _DOCUMENT)
     if cursor is None or not (
-        batch := _find(view, cursor, b"firstBatch", _ARRAY) or _find(view, cursor, b"nextBatch", _ARRAY)
+        batch := _find_value(view, cursor, b"firstBatch", _ARRAY) or _find_value(view, cursor, b"nextBatch", _ARRAY)
     ):
         return bson.decode(view, _error_options(error_options or codec_options))
     size = _INT32.unpack_from(view, batch)[0]
@@ -254,8 +254,8 @@ def cut_batch(
     return reply
 
 
-def _find(view: memoryview, document: int, name: bytes, kind: int) -> int | None:
-    """Return the offset of the value of `name` in the document at the offset `document`, or None without this value."""
+def _find_value(view: memoryview, document: int, name: bytes, kind: int) -> int | None:
+    """Return the offset of a value by field name and BSON type, or None. `document` is the offset of the document."""
     position = document + 4
     while view[position] != 0:
         end = _element_end(view, position)
@@ -274,7 +274,7 @@ def _value_start(view: memoryview, element: int) -> int:
 
 
 def _element_end(view: memoryview, element: int) -> int:
-    """Return the offset of the end of the element that begins at the offset `element`."""
+    """Return the offset of the end of the element that starts at the offset `element`."""
     try:
         end = _claimed_end(view, element)
     except (IndexError, struct.error) as error:

@@ -24,8 +24,8 @@ INT64_MAX = 2**63 - 1
 # Maximum message size in bytes that a server may announce, which limits the memory for one reply. Current servers
 # announce 48 MB, a tenth of this limit.
 _LARGEST_SIZE = 480_000_000
-_MOST_HOSTS = 256  # addresses in one list of a hello reply. A replica set has at most 50 members
-_LARGEST_CLUSTER_TIME = 1024  # bytes. Every command contains the cluster time, which usually has about 100 bytes
+_MOST_HOSTS = 256  # Addresses in one list of a hello reply. A replica set has at most 50 members.
+_LARGEST_CLUSTER_TIME = 1024  # Bytes. Every command contains the cluster time (usually 100 bytes).
 _LONGEST_HASH = 64
 _SHOWN = 100
 

@@ -61,13 +61,14 @@ def _authenticate(transport: Transport, proxy: Proxy) -> None:
     if method not in methods:
         required = "a username and password" if method == _NONE_ACCEPTABLE else f"the method {method}"
         raise TransportError(f"the proxy requires {required}, but gmongo offers the methods {methods}")
-    transport.send_raw(b"\x01" + _with_length(proxy.username, "username") + _with_length(proxy.password, "password"))
+    username = _encode_with_length(proxy.username, "username")
+    transport.send_raw(b"\x01" + username + _encode_with_length(proxy.password, "password"))
     _version, status = transport.read_raw(2)
     if status != 0:
         raise TransportError("the proxy rejected proxyUsername and proxyPassword")
 
 
-def _with_length(text: str | None, name: str) -> bytes:
+def _encode_with_length(text: str | None, name: str) -> bytes:
     encoded = (text or "").encode()
     if len(encoded) > _LONGEST:
         raise TransportError(f"the {name} is {len(encoded)} bytes long, but SOCKS5 allows {_LONGEST}")
@@ -77,7 +78,7 @@ def _with_length(text: str | None, name: str) -> bytes:
 def _request(transport: Transport, destination: Address) -> None:
     host, port = destination
     assert port is not None  # proxies do not support Unix domain sockets
-    where = _destination(host) + port.to_bytes(2, "big")
+    where = _encode_destination(host) + port.to_bytes(2, "big")
     transport.send_raw(bytes([_VERSION, _CONNECT, 0]) + where)
     version, status, _reserved, kind = transport.read_raw(4)
     _check_version(version)
@@ -92,13 +93,13 @@ def _request(transport: Transport, destination: Address) -> None:
     transport.read_raw(rest + 2)  # skip the local address of the connection from the proxy to the server
 
 
-def _destination(host: str) -> bytes:
+def _encode_destination(host: str) -> bytes:
     for kind, family in ((_IPV4, _socket.AF_INET), (_IPV6, _socket.AF_INET6)):
         try:
             return bytes([kind]) + _socket.inet_pton(family, host)
         except OSError:
             continue
-    return bytes([_DOMAIN]) + _with_length(host, "host name")
+    return bytes([_DOMAIN]) + _encode_with_length(host, "host name")
 
 
 def _check_version(version: int) -> None:

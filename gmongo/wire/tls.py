@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gmongo._background import LongWork
-from gmongo.wire.message import joined
+from gmongo.wire.message import join_buffers
 from gmongo.wire.transport import Transport, TransportError, without_frames
 
-# Logger of `gmongo.wire.ocsp`. If gmongo replaces PyMongo, it renames only the loggers of modules that are already
-# loaded. This module has the logger, because `gmongo.wire.ocsp` may be loaded later.
+# Logger of `gmongo.wire.ocsp`, which may be loaded late. If gmongo replaces PyMongo, gmongo renames only the loggers
+# of loaded modules. Therefore `gmongo.wire.tls` creates the logger.
 ocsp_log = logging.getLogger("gmongo.ocsp")
 
 # Number of bytes that the driver encrypts in one step, so that a long message does not block the event loop.
@@ -70,7 +70,7 @@ class TlsTransport(Transport):
         """Perform the TLS handshake on a connected socket."""
         try:
             self._engine = self._make_engine()
-            self._perform(self._engine.do_handshake)
+            self._run_engine_step(self._engine.do_handshake)
         except TransportError as error:
             self._tls.sessions.pop(self._host, None)
             hint = "" if isinstance(error.__cause__, ssl.SSLError) else " (perhaps the server does not use TLS)"
@@ -98,13 +98,13 @@ class TlsTransport(Transport):
 
     def _send(self, buffers: Sequence[bytes]) -> None:
         if len(buffers) == 1 and len(buffers[0]) <= _CHUNK_SIZE:
-            self._perform(self._engine.write, buffers[0])
+            self._run_engine_step(self._engine.write, buffers[0])
             return
         work = LongWork()
-        for data in joined(buffers):
+        for data in join_buffers(buffers):
             view = memoryview(data)
             while view:
-                view = view[self._perform(self._engine.write, view[:_CHUNK_SIZE]) :]
+                view = view[self._run_engine_step(self._engine.write, view[:_CHUNK_SIZE]) :]
                 work.checkpoint()
 
     def round_trip(self, buffers: Sequence[bytes], request_id: int) -> bytes | None:
@@ -112,19 +112,19 @@ class TlsTransport(Transport):
         if self._view is not None or self._incoming.pending or self._engine.pending():  # unread bytes
             return None
         # Fast path for a reply in one TLS record. `receive` handles other replies.
-        self._feed()
-        data: bytes = self._perform(self._engine.read, _BUFFER_SIZE)
-        return self._complete_body(data, request_id)
+        self._receive_encrypted()
+        data: bytes = self._run_engine_step(self._engine.read, _BUFFER_SIZE)
+        return self._extract_body(data, request_id)
 
     def _receive_into(self, into: memoryview) -> int:
         if not (self._engine.pending() or self._incoming.pending):
-            self._feed()  # receive more bytes, because the engine has no data
-        count: int = self._perform(self._engine.read, len(into), into)
+            self._receive_encrypted()  # receive more bytes, because the engine has no data
+        count: int = self._run_engine_step(self._engine.read, len(into), into)
         if count == 0:
             raise TransportError("connection closed by the server")
         return count
 
-    def _perform(self, step: Callable[..., Any], *arguments: object) -> Any:
+    def _run_engine_step(self, step: Callable[..., Any], *arguments: object) -> Any:
         """Repeat a step of the TLS engine until the step succeeds, and move bytes between engine and socket."""
         if self._interruption is not None:
             raise without_frames(self._interruption)
@@ -132,23 +132,23 @@ class TlsTransport(Transport):
             try:
                 result = step(*arguments)
             except ssl.SSLWantReadError:
-                self._flush()
-                self._feed()
+                self._send_encrypted()
+                self._receive_encrypted()
             except ssl.SSLError as error:
                 self._send_alert()
                 raise TransportError(reason(error)) from error
             else:
-                self._flush()
+                self._send_encrypted()
                 return result
 
-    def _flush(self) -> None:
+    def _send_encrypted(self) -> None:
         if self._outgoing.pending:
             data = self._outgoing.read()
             sent = self._try_to_send(data)
             if sent != len(data):
                 self.send_raw(data[sent:])
 
-    def _feed(self) -> None:
+    def _receive_encrypted(self) -> None:
         self._wait(self._readable)
         count = super()._receive_into(self._chunk)
         self._incoming.write(self._chunk[:count])

@@ -21,15 +21,15 @@ from greenlet import greenlet
 from gmongo._background import LongWork
 from gmongo._server_facts import sizes
 from gmongo.wire.address import SocketAddress
-from gmongo.wire.message import BEFORE_BODY, HEADER_SIZE, OP_MSG, decode_header, joined, read_beginning
+from gmongo.wire.message import BEFORE_BODY, HEADER_SIZE, OP_MSG, decode_header, join_buffers, read_beginning
 
 if TYPE_CHECKING:
     from gevent._interfaces import IWatcher
 
 _READ = 1
 _WRITE = 2
-_SHORTEST = BEFORE_BODY + 5  # size in bytes of a reply with an empty document
-_BUFFER_SIZE = 64 * 1024  # bytes. Most replies fit into a buffer. Larger replies get separate memory
+_SHORTEST = BEFORE_BODY + 5  # Size in bytes of a reply with an empty document.
+_BUFFER_SIZE = 64 * 1024  # Bytes. Most replies fit into a buffer. Larger replies have separate memory.
 # A transport uses a buffer from the first byte of a reply until the reply is decoded. Idle connections need no buffer.
 # Busy connections share few buffers, which stay in the processor cache.
 _free_buffers: list[memoryview] = []
@@ -44,12 +44,9 @@ class TransportError(OSError):
 
 
 class Transport:
-    """Connected stream socket. The transport owns the non-blocking `sock`.
+    """Connected stream socket. The transport owns `sock`. :meth:`set_ref` describes `ref`."""
 
-    `ref` is True if waiting on the socket keeps the event loop alive.
-    """
-
-    # True if `_fill` waits for the socket before it receives. False in a subclass that may already have the bytes.
+    # True if `_fill_buffer` waits for the socket before receiving. False in a subclass that may have unread bytes.
     _waits_first = True
 
     def __init__(self, sock: _socket.socket, ref: bool) -> None:
@@ -57,14 +54,14 @@ class Transport:
         self._hub = get_hub()
         self._readable = self._hub.loop.io(sock.fileno(), _READ, ref=ref)
         self._writable = self._hub.loop.io(sock.fileno(), _WRITE, ref=ref)
-        self._waiting: greenlet | None = None  # greenlet that waits for the socket
+        self._waiting: greenlet | None = None  # Greenlet that waits for the socket.
         self._interruption: BaseException | None = None
-        self.max_message_size = sizes.MAX_MESSAGE_SIZE  # bytes, until the hello sets another limit
-        self._view: memoryview | None = None  # buffer for received bytes, or None
-        self._start = 0  # start of the unread bytes in the buffer
-        self._end = 0  # end of the unread bytes in the buffer
-        self._large: memoryview | None = None  # message that is too long for the buffer
-        self._received_size: int  # number of received bytes of the message in `_large`
+        self.max_message_size = sizes.MAX_MESSAGE_SIZE  # Bytes. The hello sets another limit.
+        self._view: memoryview | None = None  # Buffer for received bytes, or None.
+        self._start = 0  # Start of the unread bytes in the buffer.
+        self._end = 0  # End of the unread bytes in the buffer.
+        self._large: memoryview | None = None  # Message that is too long for the buffer.
+        self._received_size: int  # Number of received bytes of the message in `_large`.
         # True after a partly sent request or a partly received reply: the next message boundary is unknown.
         self.out_of_step = False
 
@@ -79,7 +76,7 @@ class Transport:
         self.max_message_size = max_message_size
 
     def set_ref(self, keep_loop_alive: bool) -> None:
-        """Choose whether waiting on the socket keeps the event loop alive."""
+        """Set whether a wait for the socket keeps the event loop alive."""
         if not self.closed:
             self._readable.ref = self._writable.ref = keep_loop_alive
 
@@ -89,7 +86,7 @@ class Transport:
             self._raise_failure(self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR))
 
     def start_connecting(self, sockaddr: SocketAddress) -> bool:
-        """Begin to connect the socket, without a switch. Return True if the connection is complete."""
+        """Start to connect the socket, without a switch. Return True if the connection is complete."""
         if self._interruption is not None:
             raise self._interruption
         error = self._socket.connect_ex(sockaddr)
@@ -104,7 +101,7 @@ class Transport:
         return self.has_peer()
 
     def has_peer(self) -> bool:
-        """Return True if the connection is complete. Keep the error of a failed connection. Do not switch greenlets."""
+        """Return True if the connection is complete. The error of a failed connection stays available."""
         try:
             self._socket.getpeername()
         except OSError:
@@ -112,7 +109,7 @@ class Transport:
         return True
 
     def watch_connecting(self, callback: Callable[[], None] | None) -> None:
-        """Call `callback` when the connection is complete or has failed. None stops the watcher."""
+        """Call `callback` when the connection is complete or has failed. If `callback` is None, stop the watcher."""
         if callback is None:
             self._writable.stop()
         else:
@@ -125,7 +122,7 @@ class Transport:
     def round_trip(self, buffers: Sequence[bytes], request_id: int) -> bytes | None:
         """Send a request and receive its reply. This hot path combines :meth:`send` and :meth:`receive`.
 
-        Return None if the reply does not arrive in one piece or has several sections. Then call :meth:`receive`.
+        Return None if the caller must call :meth:`receive`, because the reply has several pieces or sections.
         """
         if len(buffers) != 1:
             self.send(buffers)
@@ -164,10 +161,10 @@ class Transport:
             return None
         except OSError as error:
             raise TransportError(*error.args) from error
-        return self._complete_body(data, request_id)
+        return self._extract_body(data, request_id)
 
-    def _complete_body(self, data: bytes, request_id: int) -> bytes | None:
-        """Return the body if `data` is one reply with only a body section. If not, store `data` for :meth:`receive`."""
+    def _extract_body(self, data: bytes, request_id: int) -> bytes | None:
+        """Return the body if `data` is one reply with only a body section. Otherwise, store `data`."""
         count = len(data)
         if (
             _SHORTEST <= count <= self.max_message_size
@@ -175,7 +172,7 @@ class Transport:
             and read_beginning(data) == (count, request_id, OP_MSG, 0, 0, count - BEFORE_BODY)
         ):
             return data[BEFORE_BODY:]
-        view = self._view = _free_buffer()
+        view = self._view = _acquire_buffer()
         view[:count] = data
         self._end = count
         return None
@@ -189,7 +186,7 @@ class Transport:
             return
         work = LongWork()
         try:
-            for data in joined(buffers):
+            for data in join_buffers(buffers):
                 self._send_rest(memoryview(data))
                 work.checkpoint()
         except BaseException:
@@ -221,20 +218,20 @@ class Transport:
         """Receive the next message, and return its request ID, responseTo, opcode, and payload without the header.
 
         A payload of at most 64 KiB is valid only until :meth:`release`. If an exception interrupts this method, another
-        call continues with the interrupted message. `other_request_id` is a second allowed responseTo.
+        call continues with the interrupted message. `other_request_id` is another allowed responseTo.
         """
         if self._large is not None:
-            return self._receive_large(self._large, request_id, other_request_id)
+            return self._receive_large_message(self._large, request_id, other_request_id)
         while self._end - self._start < HEADER_SIZE:
-            self._fill()
+            self._fill_buffer()
         view = self._view
         assert view is not None
         header = decode_header(view, self._start, self.max_message_size, request_id, other_request_id)
         length, reply_id, response_to, opcode = header
         if length > _BUFFER_SIZE:
-            return self._receive_large(self._begin_large(length), request_id, other_request_id)
+            return self._receive_large_message(self._start_large_message(length), request_id, other_request_id)
         while self._end - self._start < length:
-            self._fill()
+            self._fill_buffer()
         start = self._start
         self._start = start + length
         return reply_id, response_to, opcode, view[start + HEADER_SIZE : start + length]
@@ -251,30 +248,30 @@ class Transport:
                 _free_buffers.append(view)
         return True
 
-    def _fill(self) -> None:
-        """Read once from the socket into the buffer, which has space for its incomplete message."""
-        if self._waits_first:  # usually, the reply has not yet arrived
+    def _fill_buffer(self) -> None:
+        """Receive bytes from the socket once. The buffer has space for the incomplete message."""
+        if self._waits_first:  # the reply has usually not yet arrived
             self._wait(self._readable)
         view = self._view
         if view is None:
-            view = self._view = _free_buffer()
+            view = self._view = _acquire_buffer()
         if self._start:
             unread = bytes(view[self._start : self._end])
             self._start, self._end = 0, len(unread)
             view[: self._end] = unread
         self._end += self._receive_into(view[self._end :])
 
-    def _begin_large(self, length: int) -> memoryview:
+    def _start_large_message(self, length: int) -> memoryview:
         """Return separate memory with the received bytes of a message that is too long for the buffer."""
         assert self._view is not None
-        message = memoryview(_allocate(length))
+        message = memoryview(_allocate_memory(length))
         have = min(self._end - self._start, length)
         message[:have] = self._view[self._start : self._start + have]
         self._start += have
         self._large, self._received_size = message, have
         return message
 
-    def _receive_large(
+    def _receive_large_message(
         self, message: memoryview, request_id: int, other_request_id: int | None
     ) -> tuple[int, int, int, memoryview]:
         """Receive the rest of a long message into its memory. Other greenlets can run between the pieces."""
@@ -369,7 +366,7 @@ class Transport:
             return
         throw_into = greenlet.throw
 
-        def throw() -> None:  # runs in the hub, so no greenlet runs between the check and `throw_into`
+        def throw() -> None:  # the hub calls `throw`, so no greenlet runs after the check
             if self._waiting is greenlet and self._interruption is not None:
                 throw_into(without_frames(self._interruption))
 
@@ -385,11 +382,11 @@ class Transport:
         self._close_socket()
 
 
-def _free_buffer() -> memoryview:
+def _acquire_buffer() -> memoryview:
     try:
         return _free_buffers.pop()
     except IndexError:
-        # catch the error, because another thread may take the last buffer after a check of the length
+        # another thread may remove the last buffer at any time
         return memoryview(bytearray(_BUFFER_SIZE))
 
 
@@ -401,7 +398,7 @@ def without_frames(error: BaseException) -> BaseException:
         return TransportError(f"{type(error).__name__}: {error}")
 
 
-def _allocate(length: int) -> bytearray | mmap.mmap:
+def _allocate_memory(length: int) -> bytearray | mmap.mmap:
     if length <= _CHUNK_SIZE:
         return bytearray(length)
     # The operating system allocates each page of large memory at the first write. Therefore a wrong message length

@@ -110,7 +110,7 @@ def hand_over_to_last_waiter(self: Any, item: Any) -> None:
 
 
 def release_and_keep_checked_out(
-    self: StateMachine, connection: Any, release: Callable[..., None] = StateMachine._release
+    self: StateMachine, connection: Any, release: Callable[..., None] = StateMachine._release_connection
 ) -> None:
     release(self, connection)
     if connection in self.in_use:
@@ -130,7 +130,7 @@ def leave_queue(self: StateMachine, found: Any) -> Any:
 
 
 def take_connection_before_waiters(self: StateMachine) -> Any:
-    return self._take() or self.queue.join()
+    return self._take_connection() or self.queue.join()
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def take_connection_before_waiters(self: StateMachine) -> Any:
         (StateMachine, "request", take_connection_before_waiters, TWO_WAITERS, "a check-out is overtaken"),
         (StateMachine, "_leave_pending", leave_pending_without_service_of_waiters, PoolLimits(2, 2, 0, 1),
          "a waiter sleeps that could be served"),
-        (StateMachine, "_release", release_and_keep_checked_out, PoolLimits(2, 2, 1, 1),
+        (StateMachine, "_release_connection", release_and_keep_checked_out, PoolLimits(2, 2, 1, 1),
          "a connection is in two sets"),
         (StateMachine, "_broken_reason", return_none, SMALL, "a closed pool has available connections"),
         (StateMachine, "_broken_reason", return_none, SMALL, "a stale connection is kept"),

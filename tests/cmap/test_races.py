@@ -143,13 +143,13 @@ def test_address_order_alternates_ipv6_and_ipv4_and_ends_with_failed_addresses()
     order = AddressOrder()
     assert [address[0] for _, address in order.sorted(endpoints)] == ["6a", "4a", "6b", "4b", "4c"]
     for failed in ("6a", "4a"):
-        order.note_failure((failed, 1))
+        order.record_failed_address((failed, 1))
     assert [address[0] for _, address in order.sorted(endpoints)] == ["6b", "4b", "4c", "6a", "4a"]
-    order.note_failure(("6a", 1))
-    order.forget_failure(("4a", 1))
+    order.record_failed_address(("6a", 1))
+    order.remove_failed_address(("4a", 1))
     assert [address[0] for _, address in order.sorted(endpoints)] == ["4a", "6b", "4b", "4c", "6a"]
     for number in range(300):
-        order.note_failure((number, 1))
+        order.record_failed_address((number, 1))
     assert len(order._failed) == 256
 
 

@@ -42,7 +42,7 @@ def library() -> None:
 def test_host_name_is_compared_with_names_of_certificate(name: str, matches: bool) -> None:
     issued = trustme.CA().issue_cert("*.example.test", "plain", "127.0.0.7")
     certificate = x509.load_pem_x509_certificate(issued.cert_chain_pems[0].bytes())
-    assert (openssl._name_mismatch(name, crypto.X509.from_cryptography(certificate)) == "") is matches
+    assert (openssl._describe_name_mismatch(name, crypto.X509.from_cryptography(certificate)) == "") is matches
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from gmongo.errors import AutoReconnect, InvalidOperation
 from gmongo.wire.ocsp.fetch import Fetch
 from gmongo.wire.ocsp.messages import Request
 from gmongo.wire.ocsp.verifier import Verifier
-from gmongo.wire.openssl import _name_mismatch
+from gmongo.wire.openssl import _describe_name_mismatch
 from gmongo.wire.transport import TransportError
 from tests.support.ocsp import (
     DAY,
@@ -200,7 +200,7 @@ def test_certificate_with_unusual_extension_is_accepted(tmp_path, authority, ext
         assert not caplog.text or "OCSP: an extension of the server's certificate cannot be parsed" in caplog.text
         monkeypatch.setattr(gmongo._tls, "_PACKAGES", ("no_package_of_this_name",))
         setup.accepts()
-    assert "Hostname mismatch" in _name_mismatch("other", crypto.X509.from_cryptography(certified.certificate))
+    assert "Hostname mismatch" in _describe_name_mismatch("other", crypto.X509.from_cryptography(certified.certificate))
 
 
 def check_without_server(authority, certified, staple):

@@ -81,11 +81,11 @@ def test_single_responses_are_combined_to_status_and_validity(
     monkeypatch.setattr(_clock, "time", NOW.timestamp)
     if isinstance(expected, str):
         with pytest.raises(NoResponse) as caught:
-            responses._combined_status([single_response(*each) for each in single_responses])
+            responses._combine_statuses([single_response(*each) for each in single_responses])
         assert str(caught.value) == f"the OCSP response {expected}"
         return
     revoked, until = expected
-    result = responses._combined_status([single_response(*each) for each in single_responses])
+    result = responses._combine_statuses([single_response(*each) for each in single_responses])
     assert result == Response(revoked, -inf if until is None else (NOW + until * SECOND).timestamp())
     assert result.is_conclusive is (revoked is not None) and result.is_valid is (until is not None)
 

@@ -22,7 +22,7 @@ from gmongo.wire.tls import ocsp_log
 from gmongo.wire.transport import Transport, TransportError
 
 _MOST_RESPONDERS = 4
-_PAUSE = 60.0  # seconds without queries after failed queries, so that new connections do not wait for responders
+_PAUSE = 60.0  # seconds without queries after failed queries, so that new connections do not wait
 
 
 class Fetch:
@@ -41,13 +41,13 @@ class Fetch:
         self._pending = len(responders)
         for url in responders:
             greenlet = gevent.Greenlet(self._query, url, request, seconds, remember)
-            # the link runs even if a kill ends the greenlet before its start
-            greenlet.link(self._query_ended)
+            # the linked function runs even if the greenlet is killed before its start
+            greenlet.link(self._handle_query_end)
             greenlet.start()
 
     @property
     def is_over(self) -> bool:
-        """True if the queries have ended, and either gave an answer or the pause after failed queries is over."""
+        """True if the queries have ended with an answer, or if the pause after failed queries has ended."""
         return self._ended.is_set() and (self.answer is not None or _clock.monotonic() >= self._again_at)
 
     def wait(self, ref: bool) -> None:
@@ -60,7 +60,6 @@ class Fetch:
                 timer.close()
 
     def mark_forked(self) -> None:
-        """Prevent a forked child from using the inherited sockets."""
         for each in self._transports:
             each.mark_forked(TransportError("the parent process queries the OCSP responder"))
 
@@ -86,7 +85,7 @@ class Fetch:
                 each.close()
                 self._transports.remove(each)
 
-    def _query_ended(self, _greenlet: object) -> None:
+    def _handle_query_end(self, _greenlet: object) -> None:
         self._pending -= 1
         if not self._pending:
             self._ended.set()
@@ -99,25 +98,22 @@ _REDIRECTIONS = (301, 302, 303, 307, 308)
 
 
 def query(url: str, request: bytes, attach: Callable[[Transport | Race], None]) -> bytes:
-    """Send a DER request to an OCSP responder, and return its response, without a time limit.
-
-    `attach` receives each transport before it connects. The caller closes the transports.
-    """
+    """Return the response to a DER request. `attach` receives the transports, which the caller closes."""
     for _ in range(_MOST_REDIRECTIONS + 1):
         try:
-            response = _exchange(url, request, attach)
+            response = _send_request(url, request, attach)
             status, location = response.status, response.getheader("Location")
             if status == 200:
                 return response.read(MAX_RESPONSE_SIZE + 1)
         except (OSError, HTTPException, ValueError) as error:
-            raise NoResponse(f"the query to the OCSP responder at {_host_of(url)} failed: {error}") from error
+            raise NoResponse(f"the query to the OCSP responder at {_get_host(url)} failed: {error}") from error
         if status not in _REDIRECTIONS or not location:
-            raise NoResponse(f"the OCSP responder at {_host_of(url)} answers with status {status}")
+            raise NoResponse(f"the OCSP responder at {_get_host(url)} answers with status {status}")
         url = urljoin(url, location)
     raise NoResponse(f"the OCSP responder redirects more than {_MOST_REDIRECTIONS} times")
 
 
-def _exchange(url: str, request: bytes, attach: Callable[[Transport | Race], None]) -> HTTPResponse:
+def _send_request(url: str, request: bytes, attach: Callable[[Transport | Race], None]) -> HTTPResponse:
     parts = urlsplit(url)
     if parts.scheme != "http" or not parts.hostname:
         raise ValueError("only HTTP URLs with a host are supported")
@@ -128,14 +124,14 @@ def _exchange(url: str, request: bytes, attach: Callable[[Transport | Race], Non
         f"Content-Type: application/ocsp-request\r\nContent-Length: {len(request)}\r\n\r\n"
     )
     transport.send_raw(head.encode("ascii") + request)
-    # `HTTPResponse` calls no other method of a socket than `makefile`
+    # `HTTPResponse` calls only the method `makefile` of a socket
     sock = SimpleNamespace(makefile=lambda _mode: io.BufferedReader(_Stream(transport)))
     response = HTTPResponse(sock)  # type: ignore[arg-type]
     response.begin()
     return response
 
 
-def _host_of(url: str) -> str:
+def _get_host(url: str) -> str:
     return urlsplit(url).netloc.rpartition("@")[2]
 
 

@@ -33,15 +33,15 @@ class Request:
 
     def __init__(self, certificate: x509.Certificate, issuer: x509.Certificate) -> None:
         self._certificate = certificate
-        self._extensions = _extensions_of(certificate)
+        self._extensions = _get_extensions(certificate)
         self.issuer = issuer
         request = self._request(hashes.SHA1())
-        self.id = _id_of(request)
+        self.id = _get_id(request)
         self.encoded = request.public_bytes(Encoding.DER)
 
     def id_with_hash(self, algorithm: hashes.HashAlgorithm) -> CertificateId:
         """Return the ID of the certificate with the hash algorithm of a response, which may not be SHA-1."""
-        return _id_of(self._request(algorithm))
+        return _get_id(self._request(algorithm))
 
     def _request(self, algorithm: hashes.HashAlgorithm) -> ocsp.OCSPRequest:
         return ocsp.OCSPRequestBuilder().add_certificate(self._certificate, self.issuer, algorithm).build()
@@ -49,19 +49,19 @@ class Request:
     @property
     def must_be_stapled(self) -> bool:
         """True if the certificate requires a stapled OCSP response (Must-Staple, RFC 7633)."""
-        features = _extension(self._extensions, x509.TLSFeature)
+        features = _find_extension(self._extensions, x509.TLSFeature)
         return features is not None and x509.TLSFeatureType.status_request in features
 
     @property
     def responders(self) -> list[str]:
         """HTTP URLs of the OCSP responders that the certificate names."""
-        # HTTPS is not necessary, because responses are signed. Its certificate would require another OCSP query.
-        access = _extension(self._extensions, x509.AuthorityInformationAccess) or ()
+        # OCSP responses are signed, so HTTPS is not necessary. HTTPS would require another OCSP query.
+        access = _find_extension(self._extensions, x509.AuthorityInformationAccess) or ()
         places = [each.access_location for each in access if each.access_method == AuthorityInformationAccessOID.OCSP]
         return [str(each.value) for each in places if str(each.value).lower().startswith("http://")]
 
 
-def _extensions_of(certificate: x509.Certificate) -> x509.Extensions:
+def _get_extensions(certificate: x509.Certificate) -> x509.Extensions:
     """Return the extensions of a certificate. Return no extensions if `cryptography` cannot parse an extension."""
     try:
         return certificate.extensions
@@ -71,18 +71,18 @@ def _extensions_of(certificate: x509.Certificate) -> x509.Extensions:
         return x509.Extensions([])
 
 
-def _extension(extensions: x509.Extensions, kind: type[ExtensionType]) -> ExtensionType | None:
+def _find_extension(extensions: x509.Extensions, kind: type[ExtensionType]) -> ExtensionType | None:
     try:
         return extensions.get_extension_for_class(kind).value
     except x509.ExtensionNotFound:
         return None
 
 
-def _id_of(request: ocsp.OCSPRequest) -> CertificateId:
+def _get_id(request: ocsp.OCSPRequest) -> CertificateId:
     return CertificateId(request.issuer_name_hash, request.issuer_key_hash, request.serial_number)
 
 
-MAX_RESPONSE_SIZE = 64 * 1024  # bytes. A typical response with a certificate has about 2,000 bytes
+MAX_RESPONSE_SIZE = 64 * 1024  # Bytes. A typical response with a certificate has about 2,000 bytes.
 ExtensionType = TypeVar("ExtensionType", bound=x509.ExtensionType)
 _TOO_WEAK = (hashes.MD5, hashes.SHA1)
 
@@ -95,8 +95,8 @@ class NoResponse(Exception):
 class Response:
     """Revocation status of a certificate, which an OCSP response reports."""
 
-    revoked: bool | None  # None if the responder does not know the certificate
-    valid_until: float  # in seconds since 1970. Negative infinity forbids caching
+    revoked: bool | None  # None if the certificate is unknown to the responder.
+    valid_until: float  # Seconds since 1970. Negative infinity forbids caching.
 
     @property
     def is_conclusive(self) -> bool:
@@ -105,7 +105,7 @@ class Response:
 
     @property
     def is_valid(self) -> bool:
-        """True if the validity of the status has not ended."""
+        """True if the status is still valid."""
         return _clock.time() < self.valid_until
 
 
@@ -117,8 +117,8 @@ def parse_response(request: Request, data: bytes) -> Response:
         response = ocsp.load_der_ocsp_response(data)
         if response.response_status != ocsp.OCSPResponseStatus.SUCCESSFUL:
             raise NoResponse(f"the OCSP responder reports {response.response_status.name}")
-        _check_signature(response, _signer(response, request.issuer))
-        return _combined_status([each for each in response.responses if _is_about(each, request)])
+        _check_signature(response, _find_signer(response, request.issuer))
+        return _combine_statuses([each for each in response.responses if _is_about(each, request)])
     except NoResponse:
         raise
     except Exception as error:  # the package cryptography raises various exceptions, such as KeyError
@@ -130,7 +130,7 @@ def _is_about(single: ocsp.OCSPSingleResponse, request: Request) -> bool:
     return certificate_id == request.id_with_hash(single.hash_algorithm)
 
 
-def _combined_status(responses: list[ocsp.OCSPSingleResponse]) -> Response:
+def _combine_statuses(responses: list[ocsp.OCSPSingleResponse]) -> Response:
     """Return the combined status of single responses. If one response reports a revocation, the status is revoked."""
     if not responses:
         raise NoResponse("the OCSP response is not about the server's certificate")
@@ -151,7 +151,7 @@ def _combined_status(responses: list[ocsp.OCSPSingleResponse]) -> Response:
     return Response(False if statuses == {ocsp.OCSPCertStatus.GOOD} else None, until)
 
 
-def _signer(response: ocsp.OCSPResponse, issuer: x509.Certificate) -> x509.Certificate:
+def _find_signer(response: ocsp.OCSPResponse, issuer: x509.Certificate) -> x509.Certificate:
     """Return the certificate of the signer: the issuer, or a delegate whose certificate the issuer has signed."""
     if _is_responder(response, issuer):
         return issuer
@@ -178,8 +178,8 @@ def _is_responder(response: ocsp.OCSPResponse, candidate: x509.Certificate) -> b
 
 def _may_sign(certificate: x509.Certificate) -> bool:
     """Return True if the certificate permits its owner to sign OCSP responses (RFC 6960, section 4.2.2.2)."""
-    purposes = _extension(certificate.extensions, x509.ExtendedKeyUsage) or ()
-    usage = _extension(certificate.extensions, x509.KeyUsage)
+    purposes = _find_extension(certificate.extensions, x509.ExtendedKeyUsage) or ()
+    usage = _find_extension(certificate.extensions, x509.KeyUsage)
     return ExtendedKeyUsageOID.OCSP_SIGNING in purposes and (usage is None or usage.digital_signature)
 
 

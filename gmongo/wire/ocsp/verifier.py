@@ -35,7 +35,7 @@ class Verifier:
         register_after_fork(self)
 
     def mark_forked(self) -> None:
-        """In a forked child, drop the queries of the parent process."""
+        """Drop the queries of the parent process in a forked child."""
         for each in self._fetches.values():
             each.mark_forked()
         self._fetches.clear()
@@ -55,14 +55,15 @@ class Verifier:
                 ocsp_log.warning, "OCSP: the client cannot create a request about the server's certificate: %r", error
             )
             return None
-        answer = self._from_staple(request, staple) or self._from_cache(request) or self._from_responders(request, wait)
+        answer = self._check_staple(request, staple) or self._find_cached_answer(request)
+        answer = answer or self._query_responders(request, wait)
         if answer is None:
             return None if request.responders else inf
         if answer.revoked:
             raise TransportError("the server's certificate has been revoked, according to OCSP")
         return answer.valid_until
 
-    def _from_staple(self, request: Request, staple: bytes) -> Response | None:
+    def _check_staple(self, request: Request, staple: bytes) -> Response | None:
         if not staple:
             if request.must_be_stapled:
                 raise TransportError("the server's certificate requires a stapled OCSP response, but there is none")
@@ -71,26 +72,26 @@ class Verifier:
             answer = parse_response(request, staple)
         except NoResponse as error:
             raise TransportError(f"the server's stapled OCSP response was not accepted: {error}") from error
-        self._remember(request, answer)
+        self._cache_answer(request, answer)
         return answer if answer.is_conclusive else None
 
-    def _from_cache(self, request: Request) -> Response | None:
+    def _find_cached_answer(self, request: Request) -> Response | None:
         answer = self._answers.get(request.id)
         return answer if answer is not None and answer.is_valid else None
 
-    def _remember(self, request: Request, answer: Response) -> None:
+    def _cache_answer(self, request: Request, answer: Response) -> None:
         known = self._answers.get(request.id)
         if answer.is_conclusive and (known is None or known.valid_until < answer.valid_until):
             self._answers = {key: each for key, each in self._answers.items() if each.is_valid}
             self._answers[request.id] = answer
 
-    def _from_responders(self, request: Request, wait: Callable[[Fetch], None]) -> Response | None:
+    def _query_responders(self, request: Request, wait: Callable[[Fetch], None]) -> Response | None:
         if not self._queries_responders or not request.responders:
             return None
         fetch = self._fetches.get(request.id)
         if fetch is None or fetch.is_over:
             self._fetches = {key: each for key, each in self._fetches.items() if not each.is_over}
-            fetch = self._fetches[request.id] = Fetch(request, self._seconds, self._remember)
+            fetch = self._fetches[request.id] = Fetch(request, self._seconds, self._cache_answer)
         wait(fetch)
         return fetch.answer
 
@@ -131,7 +132,7 @@ class CheckedTransport(TlsTransport):
             raise TransportError("the server has shown no certificate")
 
     def _wait_for(self, fetch: Fetch) -> None:
-        self._waiting = getcurrent()  # an interruption of the transport ends this wait
+        self._waiting = getcurrent()  # an interruption of the transport ends the wait
         try:
             fetch.wait(self._readable.ref)
         finally:
