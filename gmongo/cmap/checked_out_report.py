@@ -16,7 +16,7 @@ from gmongo.cmap.connection import Connection
 def checked_out_report(in_use: Collection[Connection], max_connections: int | None = None) -> list[DocumentDict]:
     """Describe at most `max_connections` connections in use, in the order of their check-outs."""
     now = _clock.monotonic()
-    connections = list(in_use)  # atomic, because another thread may call this function
+    connections = list(in_use)  # atomic copy, because another thread may call this function
     count = len(connections) if max_connections is None else max_connections
     longest = nsmallest(count, connections, key=attrgetter("checked_out_at"))
     return [

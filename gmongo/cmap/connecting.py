@@ -33,7 +33,7 @@ class ConnectTimeout:
         self._connection = connection
         self._limit: TimeLimit | None = None
         if seconds is not None:
-            self._limit = TimeLimit(lambda _: connection.timeout_error(seconds, "connectTimeoutMS"), ref)
+            self._limit = TimeLimit(lambda _: connection.make_timeout_error(seconds, "connectTimeoutMS"), ref)
 
     def begin(self, began: float | None = None) -> None:
         """Start the timer for a connection attempt that started at the time `began`, or starts now."""
@@ -77,7 +77,7 @@ def connect(
     except BaseException as error:
         connection.close()
         if isinstance(error, TransportError):
-            raise connection.network_error(error) from error
+            raise connection.make_network_error(error) from error
         raise
 
 
@@ -121,7 +121,7 @@ def label_connect_error(error: BaseException) -> None:
 
     An overloaded server closes a new connection before the handshake ends, or does not reply. A retry is safe, because
     the client has not yet sent the command. Certificate errors, missing TLS support, proxy errors and pool clears do
-    not indicate overload. The name lookup has succeeded.
+    not indicate overload. The caller ensures that the name lookup succeeded.
     """
     if not isinstance(error, AutoReconnect) or isinstance(error, PoolClearedError):
         return

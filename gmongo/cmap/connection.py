@@ -33,11 +33,11 @@ class Connection(ServerConnection):
         self.generation = 0
         self.idle_since = 0.0
         self.purpose = Purpose.OTHER
-        self.checked_out_by: weakref.ref[greenlet] | None = None  # None if not in use.
+        self.checked_out_by: weakref.ref[greenlet] | None = None  # Greenlet that uses the connection, or None.
         self.checked_out_at = 0.0  # Time of the check-out, as measured by `_clock.monotonic()`.
         self.last_command: str | None = None  # Name of the last command on the connection.
         self.established_in = 0.0  # Duration of the establishment in seconds.
-        self.late_reply: LateReply | None = None  # None if the pool must not wait for a late reply.
+        self.late_reply: LateReply | None = None  # Callback for a late reply, or None.
         self.reply_is_due = False  # True if `maxTimeMS` has elapsed, and the server soon replies.
 
     def __repr__(self) -> str:
@@ -60,12 +60,12 @@ class Connection(ServerConnection):
         longest = transport.max_message_size
         transport.max_message_size = min(longest, max_bytes)
         self.set_ref(False)
-        with interrupt_after(seconds, self.timeout_error(seconds, "drainLateRepliesMS"), False):
+        with interrupt_after(seconds, self.make_timeout_error(seconds, "drainLateRepliesMS"), False):
             body = self._receive(transport, request_id)
         handle(body)
         if not transport.release():
             raise ProtocolError("the server sent data after the reply")
-        # Reset `error` last. After an exception above, `error` makes the pool close the connection.
+        # Reset `error` last, because the pool closes a connection with an `error`.
         transport.max_message_size = longest
         self.set_ref(True)
         self.error = self.late_reply = self.unanswered = None

@@ -26,13 +26,13 @@ class Generations:
         elif service_id in self._services:
             self._services[service_id][0] += 1
 
-    def join(self, service_id: ObjectId) -> int:
+    def add_connection(self, service_id: ObjectId) -> int:
         """Increment the connection count of a service, and return the generation of the service."""
         entry = self._services.setdefault(service_id, [0, 0])
         entry[1] += 1
         return entry[0]
 
-    def leave(self, service_id: ObjectId | None) -> None:
+    def remove_connection(self, service_id: ObjectId | None) -> None:
         """Decrement the connection count of a service. Remove a service without connections."""
         if service_id in self._services:
             entry = self._services[service_id]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def choose_hello_name(options: ConnectionSettings) -> str:
-    """Return the first hello command: ``hello`` with the Stable API or a load balancer, otherwise ``ismaster``."""
+    """Return ``hello`` with the Stable API or behind a load balancer, otherwise ``ismaster``."""
     return "hello" if options.server_api or options.load_balanced else "ismaster"
 
 
@@ -73,7 +73,7 @@ def establish(
             on_hello()
         if authentication is not None:
             progress.begin(AUTHENTICATION)
-            authentication.begin(hello, limit)
+            authentication.authenticate(hello, limit)
     except AutoReconnect:
         progress.record_failure()
         raise
@@ -110,14 +110,14 @@ class Authentication:
     def hello_fields(self) -> DocumentDict:
         return self._login.hello_fields()
 
-    def begin(self, hello: Hello, limit: ConnectTimeout) -> None:
+    def authenticate(self, hello: Hello, limit: ConnectTimeout) -> None:
         """Authenticate after the hello, and remove the authentication fields from the stored reply to the hello."""
         reply = dict(hello.reply)
         hello.reply = {field: value for field, value in reply.items() if field not in _AUTHENTICATION_FIELDS}
         if reply.get("arbiterOnly"):
             return  # an arbiter stores no users, so authentication is impossible
         limit.next_stage(self._login.extra_login_seconds)
-        self._login.authenticate(self._run, reply, None)
+        self._login.authenticate(self._run_command, reply, None)
         self._connection.authentication = self
 
     @clears_locals
@@ -125,11 +125,11 @@ class Authentication:
         """Authenticate again within the remaining `seconds` of the operation, and within ``connectTimeoutMS``."""
         limits = [limit for limit in (seconds, self._options.connect_timeout) if limit is not None]
         limit = min(limits) + self._login.extra_login_seconds if limits else None
-        error = self._connection.timeout_error(self._options.connect_timeout, "connectTimeoutMS")
+        error = self._connection.make_timeout_error(self._options.connect_timeout, "connectTimeoutMS")
         with interrupt_after(limit, error):
-            self._login.authenticate_again(self._run, seconds)
+            self._login.authenticate_again(self._run_command, seconds)
 
-    def _run(self, database: str, command: Document) -> Document:
+    def _run_command(self, database: str, command: Document) -> Document:
         request_id = next_request_id()
         body = bson.encode({**command, **self._options.server_api, "$db": database})
         answer = self._connection.exchange(request_id, encode_op_msg(request_id, 0, body), None, bson.decode)

@@ -15,7 +15,7 @@ from gmongo._version import __version__
 from gmongo.driver_info import DriverInfo
 
 _MAX_SIZE = 512
-_OWN = {"name": "gmongo", "version": __version__}  # the driver name and version are never truncated
+_DRIVER_FIELDS = {"name": "gmongo", "version": __version__}  # the driver name and version are never truncated
 
 # Name of each function-as-a-service platform -> environment variables that identify the platform.
 _FAAS_VARIABLES = {
@@ -39,23 +39,23 @@ _FAAS_FIELDS: dict[str, dict[str, tuple[str, type]]] = {
 
 def client_metadata(app_name: str | None, wrappers: tuple[DriverInfo, ...] = ()) -> DocumentDict:
     """Return the `client` document of a handshake: at most 512 bytes, if necessary without wrapping libraries."""
-    document = _document(app_name, wrappers)
+    document = _build_document(app_name, wrappers)
     while not _shorten_document(document) and len(wrappers) > 1:
         wrappers = wrappers[:-1]
-        document = _document(app_name, wrappers)
+        document = _build_document(app_name, wrappers)
     driver = document["driver"]
     for field in sorted(driver, key=lambda field: -len(driver[field])):
-        _truncate_field(document, driver, field, len(_OWN[field]))
+        _truncate_field(document, driver, field, len(_DRIVER_FIELDS[field]))
     return document
 
 
-def _document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> DocumentDict:
+def _build_document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> DocumentDict:
     implementation = f"{platform.python_implementation()} {platform.python_version()}"
     document: DocumentDict = {"application": {"name": app_name}} if app_name else {}
     document["driver"] = {
-        "name": "|".join([_OWN["name"], *(info.name for info in wrappers if info.name)]),
+        "name": "|".join([_DRIVER_FIELDS["name"], *(info.name for info in wrappers if info.name)]),
         # `name` and `version` list the libraries in the same order. A library without a version has an empty version.
-        "version": "|".join([_OWN["version"], *(info.version or "" for info in wrappers if info.name)]).rstrip("|"),
+        "version": "|".join([__version__, *(info.version or "" for info in wrappers if info.name)]).rstrip("|"),
     }
     document["os"] = {
         "type": platform.system() or sys.platform,
@@ -66,14 +66,14 @@ def _document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> Documen
     document["platform"] = "|".join(
         [f"{implementation} (gevent {gevent.__version__})", *(info.platform for info in wrappers if info.platform)]
     )
-    environment = _environment(os.environ)
+    environment = _build_environment(os.environ)
     if environment:
         document["env"] = environment
     return document
 
 
 def detect_faas_platform(variables: Mapping[str, str]) -> str | None:
-    """Return the function-as-a-service platform of the process. Return None if no platform matches or several match."""
+    """Return the function-as-a-service platform of the process. Return None if no or several platforms match."""
     matches = [name for name, signs in _FAAS_VARIABLES.items() if any(variables.get(sign) for sign in signs)]
     if variables.get("AWS_EXECUTION_ENV", "").startswith("AWS_Lambda_") and "aws.lambda" not in matches:
         matches.append("aws.lambda")
@@ -82,7 +82,7 @@ def detect_faas_platform(variables: Mapping[str, str]) -> str | None:
     return matches[0] if len(matches) == 1 else None
 
 
-def _environment(variables: Mapping[str, str]) -> DocumentDict:
+def _build_environment(variables: Mapping[str, str]) -> DocumentDict:
     environment: DocumentDict = {}
     name = detect_faas_platform(variables)
     if name is not None:

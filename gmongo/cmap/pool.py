@@ -43,8 +43,7 @@ class PoolOwner(Protocol):
     """Callbacks by which a pool reports connections to the topology. Callbacks never switch greenlets."""
 
     def connection_established(self, connection: Connection) -> None: ...
-
-    # The pool reports failures that the server may have caused before closing the connection (CMAP-A13).
+    # Before closing a connection, the pool reports a failure that the server may have caused (CMAP-A13).
     def establishment_failed(self, connection: Connection, error: Exception) -> None: ...
 
 
@@ -147,29 +146,29 @@ class Pool:
     def _obtain_connection(self, deadline: float | None) -> Connection:
         """Return an available connection, immediately or after a wait in the queue, or establish a new connection."""
         machine = self.machine
-        offer = machine.request()
+        offer = machine.request_connection()
         # After an exception, return the offer (a connection or a place in the wait queue) to the pool.
         # The next waiter then receives the connection.
         try:
             self.finish()
-            connection = self._wait(offer, deadline) if isinstance(offer, Waiter) else offer
+            connection = self._wait_for_connection(offer, deadline) if isinstance(offer, Waiter) else offer
             if connection in machine.pending:
                 connection.checked_out_by, connection.checked_out_at = ref(getcurrent()), _clock.monotonic()
                 self._establish(connection, deadline)
                 machine.check_out_established(connection)
                 self.finish()
         except BaseException as error:
-            machine.give_up(offer)
+            machine.return_offer(offer)
             self.finish(error)
             raise
         return connection
 
-    def _wait(self, waiter: Waiter[Connection], deadline: float | None) -> Connection:
+    def _wait_for_connection(self, waiter: Waiter[Connection], deadline: float | None) -> Connection:
         limit, left = self.options.wait_queue_timeout, remaining(deadline)
         if left is not None:
             limit = left if limit is None else min(limit, left)
         connection = waiter.sleep(limit, partial(self._make_wait_error, limit))
-        self.machine.confirm(connection)
+        self.machine.confirm_connection(connection)
         return connection
 
     def _make_wait_error(self, limit: float | None) -> WaitQueueTimeoutError:
@@ -204,7 +203,7 @@ class Pool:
         # The timer calls `expire` at the end of the timeout, so that the error names the current stage.
         def expire(_seconds: float) -> NetworkTimeout:
             nonlocal expired
-            expired = connection.timeout_error(seconds)
+            expired = connection.make_timeout_error(seconds)
             return expired
 
         limit = None if seconds is None else TimeLimit(expire, ref=True)
@@ -222,7 +221,7 @@ class Pool:
             duration = _clock.monotonic() - started
             with self._delivery:
                 self._owner.connection_established(connection)
-                machine.established(connection, duration)
+                machine.record_established(connection, duration)
             self._delivery.deliver()
         except BaseException as error:
             # GreenletExit and gevent.Timeout are not subclasses of Exception.
@@ -287,7 +286,7 @@ class Pool:
     ) -> None:
         """Clear and pause the pool. Behind a load balancer, clear only the connections of one service.
 
-        `cause` is the error that caused the clear. `interrupt` is ``interruptInUseConnections``.
+        `cause` is the error that caused the clear. `interrupt` means ``interruptInUseConnections``.
         """
         is_closed = self.machine.state is PoolState.CLOSED
         if not is_closed and self._connection_options.load_balanced is (service_id is None):
@@ -331,7 +330,7 @@ class Pool:
         self.finish()
 
     def populate(self) -> None:
-        """Establish a connection if the pool needs one, and make the connection available (CMAP-94 to CMAP-103)."""
+        """Establish a connection if necessary, and make the connection available (CMAP-94 to CMAP-103)."""
         connection = self.machine.begin_populating()
         if connection is None:
             return
@@ -344,7 +343,7 @@ class Pool:
             self.finish()
 
     def mark_forked(self, make_error: Callable[[], Exception]) -> None:
-        """Pause the pool of a forked child before any greenlet runs. Inherited greenlets raise `make_error()`."""
+        """Pause the pool of a forked child. `make_error` returns the error for inherited greenlets."""
         self.machine.mark_forked(make_error)
         self._delivery.reset_after_fork()
 

@@ -27,7 +27,7 @@ class ConnectionSettings:
     zlib_level: int = -1
     tls: Tls | None = None
     proxy: Proxy | None = None
-    authenticator: Authenticator | None = None  # only for pool connections
+    authenticator: Authenticator | None = None  # Monitors do not authenticate.
     order: AddressOrder = field(default_factory=AddressOrder, compare=False, repr=False)
 
 
@@ -44,4 +44,4 @@ class PoolSettings:
     drains: bool = False  # True if the pool waits for late replies to interrupted operations.
     drain_time: float = 1.0  # Maximum time that the pool waits for a late reply.
     drain_bytes: int = 1 << 20  # Maximum size of a late reply.
-    specified: Document = field(default_factory=dict)  # Options of the application, with the names of CMAP.
+    specified: Document = field(default_factory=dict)  # Options that the application has set.

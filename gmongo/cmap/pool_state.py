@@ -93,10 +93,10 @@ class StateMachine:
             return connection
         return None
 
-    def request(self) -> Connection | Waiter[Connection]:
+    def request_connection(self) -> Connection | Waiter[Connection]:
         """Return a checked-out connection, a pending connection for the caller to establish, or a new waiter."""
         if self.state is not PoolState.READY:
-            raise self._check_out_error()
+            raise self._make_check_out_error()
         # Critical section: a check-in between `_take_connection` and `join` would find no waiter. The check-out
         # would then wait although a connection is available.
         connection = None if self.queue.waiters else self._take_connection()
@@ -105,7 +105,7 @@ class StateMachine:
     def _take_connection(self) -> Connection | None:
         while self.available:
             connection = self.available.pop()
-            reason = self._perished_reason(connection)
+            reason = self._get_perished_reason(connection)
             if reason is None:
                 self.in_use.add(connection)
                 return connection
@@ -128,7 +128,7 @@ class StateMachine:
     def _leave_pending(self, connection: Connection) -> None:
         """Free the ``maxConnecting`` slot of a connection for a waiter or the background greenlet (CMAP-97)."""
         # Waiters are first, because the background greenlet wakes in a later iteration of the event loop.
-        self.pending.discard(connection)  # after a fork, the child has already removed the connection
+        self.pending.discard(connection)  # After a fork, the child has already removed the connection.
         self._serve_waiters()
         self._wake_background()
 
@@ -136,16 +136,16 @@ class StateMachine:
         if self.needs_connection():
             self.background_wakeup.set()
 
-    def confirm(self, connection: Connection) -> None:
+    def confirm_connection(self, connection: Connection) -> None:
         """Check that a resumed waiter may still use the connection that the pool handed over."""
         # After a clear, the waiter does not rejoin the queue, because the waiter would be behind later waiters.
         if self.state is not PoolState.READY or (
-            connection not in self.pending and self._broken_reason(connection) is not None
+            connection not in self.pending and self._get_broken_reason(connection) is not None
         ):
-            raise self._check_out_error()
+            raise self._make_check_out_error()
 
-    def give_up(self, offer: Connection | Waiter[Connection]) -> None:
-        """Return the result of :meth:`request` to the pool after a failed check-out, without a check-in event."""
+    def return_offer(self, offer: Connection | Waiter[Connection]) -> None:
+        """Return an offer to the pool after a failed check-out, without a check-in event."""
         # If an exception interrupts a waiter after the hand-over, `leave` returns the connection to the pool.
         connection = self.queue.leave(offer) if isinstance(offer, Waiter) else offer
         if connection in self.pending:
@@ -164,9 +164,9 @@ class StateMachine:
     def join_service(self, connection: Connection) -> None:
         """Set the generation of a connection to the generation of its service, which the hello reply names (LB-63)."""
         if connection.service_id is not None:
-            connection.generation = self.generations.join(connection.service_id)
+            connection.generation = self.generations.add_connection(connection.service_id)
 
-    def established(self, connection: Connection, duration: float) -> None:
+    def record_established(self, connection: Connection, duration: float) -> None:
         """Record that a connection was established in `duration` seconds. The connection stays pending."""
         connection.established_in = duration
         self._events.record(self._events.connection_ready, connection.id, duration)
@@ -178,12 +178,12 @@ class StateMachine:
         if self.state is PoolState.CLOSED:
             self.pending.discard(connection)
             self._drop_connection(connection, ClosedReason.POOL_CLOSED)
-            raise self._check_out_error()
+            raise self._make_check_out_error()
         self.in_use.add(connection)
         self._leave_pending(connection)
 
     def make_available(self, connection: Connection) -> None:
-        """Make a connection of the background greenlet available (CMAP-103), or serve a waiter (CMAP-102)."""
+        """Make a connection available (CMAP-103), or hand the connection to a waiter (CMAP-102)."""
         self.pending.discard(connection)
         self._end_populating(connection)
         self._release_connection(connection)
@@ -195,7 +195,7 @@ class StateMachine:
             self._populate_backoff = min(backoff, self._options.background_interval)
             self._populate_backoff_ends = _clock.monotonic() + self._populate_backoff
         self._end_populating(connection)
-        self._drop_connection(connection, self._broken_reason(connection) or ClosedReason.ERROR)
+        self._drop_connection(connection, self._get_broken_reason(connection) or ClosedReason.ERROR)
         self._serve_waiters()
 
     def check_in(self, connection: Connection) -> bool:
@@ -226,7 +226,7 @@ class StateMachine:
 
     def _release_connection(self, connection: Connection) -> None:
         """Drop a broken connection. Hand a usable connection to a waiter, or make the connection available."""
-        reason = self._broken_reason(connection)
+        reason = self._get_broken_reason(connection)
         if reason is not None:
             self._drop_connection(connection, reason)
             self._serve_waiters()  # a waiter may establish a connection in the free slot
@@ -242,7 +242,7 @@ class StateMachine:
         """Mark a connection for closing by the pool, and wake the background greenlet."""
         self._events.record(self._events.connection_closed, connection.id, reason, connection.error)
         if connection.service_id is not None:
-            self.generations.leave(connection.service_id)
+            self.generations.remove_connection(connection.service_id)
         self._dropped.append(connection)
         self._wake_background()
 
@@ -272,7 +272,7 @@ class StateMachine:
 
     def remove_perished(self) -> None:
         """Drop the available connections that have perished (CMAP-173)."""
-        examined = [(connection, self._perished_reason(connection)) for connection in self.available]
+        examined = [(connection, self._get_perished_reason(connection)) for connection in self.available]
         self.available = deque(connection for connection, reason in examined if reason is None)
         for connection, reason in examined:
             if reason is not None:
@@ -300,7 +300,7 @@ class StateMachine:
             self.background_wakeup.set()
 
     def clear(self, cause: BaseException | None, service_id: ObjectId | None, interrupt: bool) -> list[Connection]:
-        """Clear the pool or a service (CMAP-A07). Return connections for interruption (CMAP-157, CMAP-A09)."""
+        """Clear the pool or a service (CMAP-A07). Return the connections to interrupt (CMAP-157, CMAP-A09)."""
         if self.state is PoolState.CLOSED:
             return []
         # Critical section: first advance the generation, so that connections become stale. Then evict the waiters,
@@ -322,7 +322,7 @@ class StateMachine:
         # A pool that is already paused keeps the error that caused its pause.
         self._cause = cause if self.state is PoolState.READY else self._cause or cause
         self._set_state(PoolState.PAUSED)
-        self.queue.evict(self._check_out_error)
+        self.queue.evict(self._make_check_out_error)
 
     def close(self) -> list[Connection]:
         """Close the pool, and return the pending connections, which the caller must interrupt."""
@@ -334,7 +334,7 @@ class StateMachine:
             self._drop_connection(self.available.popleft(), ClosedReason.POOL_CLOSED)
         self._stop_draining(ClosedReason.POOL_CLOSED)
         self._events.record(self._events.pool_closed)
-        self.queue.evict(self._check_out_error)
+        self.queue.evict(self._make_check_out_error)
         self.background_wakeup.set()
         return sorted(self.pending, key=attrgetter("id"))
 
@@ -390,7 +390,7 @@ class StateMachine:
         self._populate_backoff = self._populate_backoff_ends = 0.0
         self.background_wakeup = Wakeup()
 
-    def _check_out_error(self) -> Exception:
+    def _make_check_out_error(self) -> Exception:
         if self.state is PoolState.CLOSED:
             return PoolClosedError(self.address)
         where = address_text(self.address)
@@ -399,7 +399,7 @@ class StateMachine:
             self.address,
         )
 
-    def _broken_reason(self, connection: Connection) -> str | None:
+    def _get_broken_reason(self, connection: Connection) -> str | None:
         """Return the reason to close a connection, in the order of CMAP-A21, or None."""
         if self.state is PoolState.CLOSED:
             return ClosedReason.POOL_CLOSED
@@ -415,9 +415,9 @@ class StateMachine:
         current = self.generations.current if service_id is None else self.generations.generation_of(service_id)
         return connection.generation != current
 
-    def _perished_reason(self, connection: Connection) -> str | None:
+    def _get_perished_reason(self, connection: Connection) -> str | None:
         """Return the reason to close an available connection, or None. Check the idle time last."""
-        reason = self._broken_reason(connection)
+        reason = self._get_broken_reason(connection)
         limit = self._options.max_idle_time
         if reason is None and limit is not None and _clock.monotonic() - connection.idle_since > limit:
             return ClosedReason.IDLE

@@ -56,8 +56,8 @@ class ServerConnection:
         self.mid_message = False
         self.error: BaseException | None = None  # Error that made the connection unusable.
         self.unanswered: int | None = None  # ID of an interrupted request with an outstanding reply.
-        self.authentication: Reauthentication | None = None  # None before the authentication.
-        self.progress: Progress | None = None  # None after the establishment.
+        self.authentication: Reauthentication | None = None  # Set after the authentication.
+        self.progress: Progress | None = None  # Progress of the establishment, or None.
         self.race: Race | None = None  # TCP connections in progress to several addresses, or None.
         self.ref = ref  # True if waiting for the connection keeps the event loop alive.
         self._limit: TimeLimit | None = None  # The first exchange with a timeout creates the timer.
@@ -134,7 +134,7 @@ class ServerConnection:
     ) -> Decoded:
         """Send a request and return its reply. During a stream of replies, only return the next reply of the stream.
 
-        `decode` decodes the body. The connection reuses the memory of small bodies, so `decode` must not keep the body.
+        `decode` must not keep the body of the reply, because the connection reuses the memory of small bodies.
         If the timeout ended before the driver sent data, the connection remains usable after the NetworkTimeout.
         """
         if self.mid_message:
@@ -149,12 +149,12 @@ class ServerConnection:
                 # if no time is left, `limit.begin` raises an error before the driver sends data
                 self.mid_message = timeout > 0
                 limit = self._limit = self._limit or TimeLimit(
-                    partial(_timeout_error, self.address, self._usual_limits)
+                    partial(_make_timeout_error, self.address, self._usual_limits)
                 )
                 limit.begin(timeout, transport)
             try:
                 if self._compressor is not None:
-                    buffers = self._compressed(transport, buffers, self._compressor)
+                    buffers = self._compress(transport, buffers, self._compressor)
                 complete_body = transport.round_trip(buffers, request_id)
                 if complete_body is None:
                     self._stream = request_id
@@ -182,7 +182,7 @@ class ServerConnection:
             if complete_body is None and not transport.release() and not self.mid_message:
                 self.mark_unusable(ProtocolError("the server sent data after the reply"))
 
-    def _compressed(self, transport: Transport, buffers: Sequence[bytes], compressor: Compressor) -> Sequence[bytes]:
+    def _compress(self, transport: Transport, buffers: Sequence[bytes], compressor: Compressor) -> Sequence[bytes]:
         try:
             return compress_message(buffers, compressor)
         except BaseException:
@@ -203,7 +203,7 @@ class ServerConnection:
         """Return the next reply of a stream. If `mid_message` is true afterwards, another reply follows."""
         transport = self._open_transport()
         try:
-            with interrupt_after(timeout, self.timeout_error(timeout), self.ref):
+            with interrupt_after(timeout, self.make_timeout_error(timeout), self.ref):
                 # In MongoDB, `responseTo` is the ID of the previous reply of the stream. In other servers, `responseTo`
                 # is the ID of the request that started the stream.
                 body = self._receive(transport, self._last_reply_id, self._stream)
@@ -235,7 +235,7 @@ class ServerConnection:
         """Send a request that has no reply."""
         self.mid_message = True
         try:
-            with interrupt_after(timeout, self.timeout_error(timeout), self.ref):
+            with interrupt_after(timeout, self.make_timeout_error(timeout), self.ref):
                 if self._compressor is not None:
                     buffers = compress_message(buffers, self._compressor)
                 self._open_transport().send(buffers)
@@ -262,14 +262,14 @@ class ServerConnection:
         if isinstance(error, (TransportError, ProtocolError)):
             cause = error
             if isinstance(cause, TransportError):
-                error = self.network_error(cause)
+                error = self.make_network_error(cause)
             else:
                 error = type(cause)(f"{address_text(self.address)}: {cause}")
             error.__cause__ = cause
         self.error = without_frames(error)
         return error
 
-    def network_error(self, error: TransportError) -> AutoReconnect:
+    def make_network_error(self, error: TransportError) -> AutoReconnect:
         """Convert a transport error to an AutoReconnect error, which names the stage of the establishment."""
         kind = NetworkTimeout if isinstance(error, AttemptsTimedOut) else AutoReconnect
         text = f"{address_text(self.address)}: {error}"
@@ -280,11 +280,11 @@ class ServerConnection:
             kind(f"{text} ({progress}{progress.likely_reason(error, self._transport)})"), text, progress
         )
 
-    def timeout_error(self, seconds: float | None, option: str | None = None) -> NetworkTimeout:
-        """Return the error for a timeout of `seconds` that `option` or by default the usual option sets."""
+    def make_timeout_error(self, seconds: float | None, option: str | None = None) -> NetworkTimeout:
+        """Return the error for a timeout of `seconds`, which `option` (by default the usual option) sets."""
         progress = self.progress
         if progress is None or seconds is None or seconds <= 0:
-            return _timeout_error(self.address, self._usual_limits, seconds, option)
+            return _make_timeout_error(self.address, self._usual_limits, seconds, option)
         limit = f"limit {milliseconds(seconds)}: {option or limit_text(seconds)}"
         where = address_text(self.address)
         return _set_stable_text(
@@ -293,7 +293,7 @@ class ServerConnection:
 
     @property
     def _usual_limits(self) -> tuple[str, float | None]:
-        """Name and value (seconds) of the option that usually limits an exchange. None matches any timeout."""
+        """Name and seconds of the option that usually limits an exchange. None matches any timeout."""
         return ("connectTimeoutMS", None) if self.is_monitor else ("socketTimeoutMS", self.socket_timeout or -1.0)
 
     def mark_unusable(self, error: BaseException) -> None:
@@ -334,7 +334,7 @@ def _set_stable_text(error: NetworkError, text_without_duration: str, progress: 
     return error
 
 
-def _timeout_error(
+def _make_timeout_error(
     address: Address, usual_limit: tuple[str, float | None], seconds: float | None, option: str | None = None
 ) -> NetworkTimeout:
     """Return the error for a timeout, which names the option and the length of the timeout."""

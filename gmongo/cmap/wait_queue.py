@@ -85,7 +85,7 @@ class WaitQueue(Generic[Item]):
 
     def __init__(self) -> None:
         self._keep_alive: IWatcher | None = None  # Timer that keeps the event loop alive.
-        self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # Removal is fast at any position.
+        self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # Any waiter can be removed fast.
 
     def join(self, purpose: str | None = None) -> Waiter[Item]:
         """Add the current greenlet, without a switch. After an exception, the caller must call :meth:`leave`."""
@@ -136,5 +136,5 @@ class WaitQueue(Generic[Item]):
 
     def oldest_wait(self) -> float | None:
         """Return the seconds that the first waiter has waited, or None if the queue is empty."""
-        waiters = list(self.waiters)  # atomic, because another thread may call this method
+        waiters = list(self.waiters)  # atomic copy, because another thread may call this method
         return _clock.monotonic() - waiters[0].since if waiters else None

@@ -71,7 +71,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         # Result of the last check. The topology may have marked the server Unknown after the check. The next
         # awaitable hello contains the topology version of the result. The server delays only replies to this version.
         self._outcome = ServerDescription(address)
-        self._heartbeat: tuple[float, bool] | None = None  # start of the current heartbeat, and True if awaitable
+        self._heartbeat: tuple[float, bool] | None = None  # start time, and True for an awaitable hello
 
     def request_check(self) -> None:
         """Request a check after the minimum pause between checks. Ignore the request during a check."""
@@ -244,7 +244,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         command["maxAwaitTimeMS"] = bson.Int64(int(self._settings.heartbeat_frequency * 1000))
         command["$db"] = "admin"
         limit = self._settings.connection.connect_timeout
-        timeout = None if limit is None else limit + self._settings.heartbeat_frequency  # SM-69
+        timeout = None if limit is None else limit + self._settings.heartbeat_frequency  # as SM-69 requires
         request_id = next_request_id()
         started = _clock.monotonic()
         buffers = encode_op_msg(request_id, EXHAUST_ALLOWED, bson.encode(command))

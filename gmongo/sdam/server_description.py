@@ -60,7 +60,7 @@ def _parse_member_type(hello: Document) -> int:
 
 
 def read_only(name: str, doc: str) -> Any:
-    """Return a read-only property for the attribute `name`. The getter is not a Python function."""
+    """Return a fast read-only property for the attribute `name`."""
     return property(attrgetter(name), doc=doc)
 
 
@@ -190,7 +190,7 @@ class ServerDescription:
         """True if the server supports retryable reads."""
         return self.max_wire_version >= wire_versions.RETRYABLE_READS or self._server_type == SERVER_TYPE.LoadBalancer
 
-    def _identity(self) -> tuple[object, ...]:
+    def _make_comparison_key(self) -> tuple[object, ...]:
         """Return the values that ``==`` compares. Two equal descriptions may have different times."""
         error = self._error
         text = error and (getattr(error, "_stable_text", None) or str(error))
@@ -199,7 +199,7 @@ class ServerDescription:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ServerDescription):
             return NotImplemented
-        return self._identity() == other._identity()
+        return self._make_comparison_key() == other._make_comparison_key()
 
     def __hash__(self) -> int:
         return hash((self._address, self._server_type))

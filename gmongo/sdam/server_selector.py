@@ -48,7 +48,7 @@ class SelectingOperation(Protocol):
 
 
 class ServerSelector:
-    """Server selection. The topology is a parameter, because an attribute would form a reference cycle."""
+    """Server selection of a client. The topology is a parameter, which avoids a reference cycle."""
 
     def __init__(self, settings: TopologySettings) -> None:
         self._settings = settings
@@ -108,7 +108,7 @@ class ServerSelector:
         def explain_failure() -> str:
             return f"server {address_text(address)}, which has the cursor or the transaction, is Unknown"
 
-        return find() or self._wait(topology, find, self._end_of_wait(deadline), explain_failure)
+        return find() or self._wait_until_found(topology, find, self._compute_end_of_wait(deadline), explain_failure)
 
     @property
     def waiting(self) -> int:
@@ -120,12 +120,12 @@ class ServerSelector:
     def clear_cache(self) -> None:
         self._choices.clear()
 
-    def wake(self, description: TopologyDescription) -> None:
+    def wake_waiters(self, description: TopologyDescription) -> None:
         """Let all waiters repeat their selection, in order of arrival and without a switch."""
         self._queue.hand_over_to_all(description)
 
-    def fail(self, make_error: Callable[[], Exception]) -> None:
-        """End the waits of all waiters with a new error object for each waiter, without a switch."""
+    def fail_waiters(self, make_error: Callable[[], Exception]) -> None:
+        """Raise a new error in each waiting greenlet, without a switch."""
         self._choices.clear()
         self._queue.evict(make_error)
 
@@ -147,10 +147,10 @@ class ServerSelector:
         self, topology: Selectable, request: SelectionRequest, deadline: float | None, deprioritized: frozenset[Address]
     ) -> list[Server]:
         log = self._events if self._is_logged() else None
-        end = self._end_of_wait(deadline)
+        end = self._compute_end_of_wait(deadline)
         self._events.waiting(request, topology.description, end - _clock.monotonic())
         try:
-            return self._wait(
+            return self._wait_until_found(
                 topology,
                 lambda: self._find_suitable(topology, request.selector, deprioritized),
                 end,
@@ -162,7 +162,7 @@ class ServerSelector:
                 log.failed(request, topology.description, error)
             raise
 
-    def _wait(
+    def _wait_until_found(
         self,
         topology: Selectable,
         find: Callable[[], Result | None],
@@ -186,18 +186,18 @@ class ServerSelector:
                 left = end - _clock.monotonic()
                 if left <= 0:
                     # `sleep` raises no timeout if a topology change arrives in the same loop iteration.
-                    raise self._timeout_error(topology, explain_failure(), limit, end)
+                    raise self._make_timeout_error(topology, explain_failure(), limit, end)
                 topology.request_checks()
-                waiter.sleep(left, lambda: self._timeout_error(topology, explain_failure(), limit, end))
+                waiter.sleep(left, lambda: self._make_timeout_error(topology, explain_failure(), limit, end))
         finally:
             self._queue.leave(waiter)
 
-    def _end_of_wait(self, deadline: float | None) -> float:
+    def _compute_end_of_wait(self, deadline: float | None) -> float:
         """Return the time at which server selection times out, as measured by :mod:`gmongo._clock`."""
         end = _clock.monotonic() + self._settings.server_selection_timeout
         return end if deadline is None else min(end, deadline)
 
-    def _timeout_error(
+    def _make_timeout_error(
         self, topology: Selectable, reason: str, limit: float, end: float
     ) -> ServerSelectionTimeoutError:
         """Return the error for a wait with a limit of `limit` seconds that ended at the time `end`."""
@@ -220,13 +220,13 @@ def choose_less_busy(servers: list[Server]) -> Server:
 
 
 def _describe_checks(topology: Selectable) -> list[str]:
-    """Return stage and duration of each first check of a server that is in progress."""
-    progress = [
-        server.monitor.progress
+    """Return the stage and duration of each first check that is in progress."""
+    return [
+        progress
         for address, server in topology.servers.items()
-        if server.monitor is not None and (known := topology.description.get(address)) and known.error is None
+        if (known := topology.description.get(address)) and known.error is None
+        if server.monitor is not None and (progress := server.monitor.progress)
     ]
-    return [text for text in progress if text is not None]
 
 
 def _explain_failure(topology: TopologyDescription, selector: Selector, checks: Sequence[str] = ()) -> str:

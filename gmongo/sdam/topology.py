@@ -157,7 +157,7 @@ class Topology:
         with self._delivery:
             if self._srv_monitor is not None:
                 self._srv_monitor.stop()
-            self.selector.fail(lambda: InvalidOperation("Cannot use MongoClient after close"))
+            self.selector.fail_waiters(lambda: InvalidOperation("Cannot use MongoClient after close"))
             for server in servers:
                 server.close()
             if self._opened:
@@ -233,22 +233,23 @@ class Topology:
 
     def seeds_found(self, settings: TopologySettings) -> None:
         """Start the topology with the seeds in `settings`."""
-        if self.hub is None or self._opened:  # closed, forked or already started
+        if self.hub is None or self._opened:  # the client is closed, forked or already started
             return
         self.settings, self.description = settings, initial_description(settings)
         with self._delivery:
             self._start_servers()
-            self.selector.wake(self.description)
+            self.selector.wake_waiters(self.description)
         self._delivery.deliver(wait=False)
 
     def seeds_not_found(self, error: Exception) -> None:
         """Fail all operations that wait for the seeds. The next operation starts another query."""
         self._srv_monitor = None
-        self.selector.fail(lambda: _copy_error(error))
+        self.selector.fail_waiters(lambda: _copy_error(error))
 
     def srv_hosts_found(self, hosts: Sequence[Address]) -> None:
         with self._delivery:
-            self._replace(replace_srv_hosts(self.description, hosts, self.settings.srv_max_hosts, _random.sample))
+            limit = self.settings.srv_max_hosts
+            self._replace_description(replace_srv_hosts(self.description, hosts, limit, _random.sample))
         self._delivery.deliver(wait=False)
 
     def connection_established(self, connection: Connection) -> None:
@@ -290,7 +291,7 @@ class Topology:
             return
         after = update_topology(self.description, new)
         current = after.get(new.address)
-        self._replace(after, (previous, current or new))
+        self._replace_description(after, (previous, current or new))
         if current is None:  # the new description removed the server from the topology
             return
         server = self.servers[new.address]
@@ -301,7 +302,7 @@ class Topology:
         if clear_cause is not None:
             server.pool.clear(clear_cause, interrupt=interrupt)
 
-    def _replace(
+    def _replace_description(
         self, after: TopologyDescription, changed: tuple[ServerDescription, ServerDescription] | None = None
     ) -> None:
         """Replace the topology description, and record events in the order of the specification, without a switch.
@@ -332,7 +333,7 @@ class Topology:
         for server in dropped:
             server.pool.close()
         self.selector.clear_cache()
-        self.selector.wake(after)
+        self.selector.wake_waiters(after)
 
     def _update_servers(self, descriptions: Mapping[Address, ServerDescription]) -> None:
         for address, description in descriptions.items():

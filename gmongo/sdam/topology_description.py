@@ -28,8 +28,8 @@ class TopologyDescription:
     :param max_election_id: highest election ID of a primary.
     :param topology_settings: topology settings of the client.
 
-    `sessions_usable` is the number of seconds for which an unused session remains usable: one minute less than the
-    session timeout of the servers, or infinity if no session timeout is known.
+    `sessions_usable` is the number of seconds for which an unused session remains usable. The number is one minute less
+    than the session timeout of the servers, or infinite if no session timeout is known.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class TopologyDescription:
         self._max_set_version = max_set_version
         self._max_election_id = max_election_id
         self._settings = topology_settings
-        self._incompatible = _incompatibility(self._servers.values())
-        timeout = self._logical_session_timeout_minutes = _shortest_session_timeout(self.readable_servers)
+        self._incompatible = _find_incompatibility(self._servers.values())
+        timeout = self._logical_session_timeout_minutes = _find_session_timeout(self.readable_servers)
         self.sessions_usable = inf if timeout is None else (timeout - 1) * 60.0
 
     topology_type: int = read_only("_topology_type", "One of :data:`~gmongo.topology_description.TOPOLOGY_TYPE`.")
@@ -92,7 +92,7 @@ class TopologyDescription:
 
     @property
     def heartbeat_frequency(self) -> float:
-        """Seconds between checks."""
+        """Seconds between two checks of a server."""
         return self._settings.heartbeat_frequency
 
     @property
@@ -189,14 +189,9 @@ class TopologyDescription:
 
         :param changes: names and new values of the changed arguments.
         """
-        fields = {
-            "topology_type": self._topology_type,
-            "server_descriptions": self._servers,
-            "replica_set_name": self._replica_set_name,
-            "max_set_version": self._max_set_version,
-            "max_election_id": self._max_election_id,
-            "topology_settings": self._settings,
-        }
+        names = ("topology_type", "replica_set_name", "max_set_version", "max_election_id")
+        fields: dict[str, Any] = {name: getattr(self, name) for name in names}
+        fields |= {"server_descriptions": self._servers, "topology_settings": self._settings}
         return TopologyDescription(**{**fields, **changes})
 
     def __eq__(self, other: object) -> bool:
@@ -229,13 +224,13 @@ def initial_description(settings: TopologySettings) -> TopologyDescription:
     return TopologyDescription(kind, servers, settings.replica_set_name, None, None, settings)
 
 
-def _shortest_session_timeout(data_bearing: list[ServerDescription]) -> int | None:
+def _find_session_timeout(data_bearing: list[ServerDescription]) -> int | None:
     timeouts = [server.logical_session_timeout_minutes for server in data_bearing]
     known = [timeout for timeout in timeouts if timeout is not None]
     return min(known) if known and len(known) == len(timeouts) else None
 
 
-def _incompatibility(servers: Iterable[ServerDescription]) -> str | None:
+def _find_incompatibility(servers: Iterable[ServerDescription]) -> str | None:
     for server in servers:
         if not server.is_server_type_known or server.server_type == SERVER_TYPE.LoadBalancer:
             continue

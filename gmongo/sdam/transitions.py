@@ -53,7 +53,7 @@ def replace_srv_hosts(
     return topology.replaced(server_descriptions=unchanged | {address: ServerDescription(address) for address in new})
 
 
-def _election_key(election_id: ObjectId | None, set_version: int | None) -> tuple[ObjectId, int]:
+def _make_election_key(election_id: ObjectId | None, set_version: int | None) -> tuple[ObjectId, int]:
     """Return a key that orders elections from old to new. A missing value sorts before all other values."""
     return election_id or _NULL_ID, -1 if set_version is None else set_version
 
@@ -143,7 +143,7 @@ class _Update:
         """Return True if the election of the primary is older than a known election. Otherwise, store the election."""
         election_id, set_version = self.server.election_id, self.server.set_version
         if self.server.max_wire_version >= wire_versions.ELECTION_ID_FIRST:
-            if _election_key(election_id, set_version) < _election_key(self.election_id, self.set_version):
+            if _make_election_key(election_id, set_version) < _make_election_key(self.election_id, self.set_version):
                 return True
             self.election_id, self.set_version = election_id, set_version
             return False

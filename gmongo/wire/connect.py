@@ -78,7 +78,7 @@ def resolve(address: Address, ref: bool) -> list[Endpoint]:
         host.encode("idna")
     except UnicodeError as error:
         raise TransportError(f"{host!r} cannot be a host name: {error}") from error
-    results = _look_up_host(host, port, ref)
+    results = _look_up(host, port, ref)
     if isinstance(results, Exception):
         try:
             raise TransportError(*results.args) from results
@@ -92,7 +92,7 @@ def resolve(address: Address, ref: bool) -> list[Endpoint]:
     return endpoints
 
 
-def _look_up_host(host: str, port: int, ref: bool) -> Sequence[AddressInfo] | Exception:
+def _look_up(host: str, port: int, ref: bool) -> Sequence[AddressInfo] | Exception:
     """Look up a host in a native thread, or with the resolver that the application configured."""
     resolver = get_hub().resolver
     if type(resolver) is Resolver:  # the default resolver would always keep the event loop alive

@@ -23,7 +23,7 @@ Endpoint: TypeAlias = tuple[int, SocketAddress]
 """Socket family and address of a connection attempt."""
 
 _CONNECTION_ATTEMPT_DELAY = 0.25  # Seconds, as RFC 8305 recommends.
-_SHORTEST_SLEEP = 0.001  # Seconds.
+_SHORTEST_SLEEP = 0.001  # Seconds of the shortest timer.
 _MOST_REMEMBERED = 256
 
 
@@ -37,10 +37,10 @@ class AddressOrder:
     def __init__(self) -> None:
         self._failed: dict[SocketAddress, None] = {}  # in the order of the failures
 
-    def sorted(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
+    def sort_endpoints(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
         """Sort addresses for the next race. Address families alternate (RFC 8305)."""
         order = {address: position for position, address in enumerate(self._failed, 1)}
-        return sorted(_interleaved(endpoints), key=lambda endpoint: order.get(endpoint[1], 0))
+        return sorted(_interleave_families(endpoints), key=lambda endpoint: order.get(endpoint[1], 0))
 
     def record_failed_address(self, address: SocketAddress) -> None:
         self.remove_failed_address(address)
@@ -52,7 +52,7 @@ class AddressOrder:
         self._failed.pop(address, None)
 
 
-def _interleaved(endpoints: Iterable[Endpoint]) -> list[Endpoint]:
+def _interleave_families(endpoints: Iterable[Endpoint]) -> list[Endpoint]:
     families: dict[int, list[Endpoint]] = {}
     for endpoint in endpoints:
         families.setdefault(endpoint[0], []).append(endpoint)
@@ -82,7 +82,7 @@ class Race:
         order: AddressOrder,
         ref: bool,
     ) -> None:
-        self._waiting = deque(order.sorted(endpoints))
+        self._waiting = deque(order.sort_endpoints(endpoints))
         self._make_transport = make_transport
         self._seconds = seconds
         self._order = order

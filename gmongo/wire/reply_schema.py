@@ -25,7 +25,7 @@ INT64_MAX = 2**63 - 1
 # announce 48 MB, a tenth of this limit.
 _LARGEST_SIZE = 480_000_000
 _MOST_HOSTS = 256  # Addresses in one list of a hello reply. A replica set has at most 50 members.
-_LARGEST_CLUSTER_TIME = 1024  # Bytes. Every command contains the cluster time (usually 100 bytes).
+_LARGEST_CLUSTER_TIME = 1024  # Bytes of a cluster time. Usually, a cluster time has 100 bytes.
 _LONGEST_HASH = 64
 _SHOWN = 100
 

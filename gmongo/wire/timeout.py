@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gevent._interfaces import IWatcher
 
 _NO_LIMIT: AbstractContextManager[None] = nullcontext()
-_LATE = 0.05  # Seconds. If a timer fires later, the application has blocked the event loop.
+_LATE = 0.05  # Seconds of delay after which a timer is late, because the event loop was blocked.
 
 
 class Seconds(float):

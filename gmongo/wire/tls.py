@@ -136,7 +136,7 @@ class TlsTransport(Transport):
                 self._receive_encrypted()
             except ssl.SSLError as error:
                 self._send_alert()
-                raise TransportError(reason(error)) from error
+                raise TransportError(describe_tls_error(error)) from error
             else:
                 self._send_encrypted()
                 return result
@@ -179,7 +179,7 @@ _REASONS = {
 }
 
 
-def reason(error: ssl.SSLError) -> str:
+def describe_tls_error(error: ssl.SSLError) -> str:
     """Return the text that an error message shows as the reason of a TLS error."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the server's certificate was not accepted: {error.verify_message.rstrip('.')}"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _READ = 1
 _WRITE = 2
 _SHORTEST = BEFORE_BODY + 5  # Size in bytes of a reply with an empty document.
-_BUFFER_SIZE = 64 * 1024  # Bytes. Most replies fit into a buffer. Larger replies have separate memory.
+_BUFFER_SIZE = 64 * 1024  # Bytes of a buffer. Larger replies have separate memory.
 # A transport uses a buffer from the first byte of a reply until the reply is decoded. Idle connections need no buffer.
 # Busy connections share few buffers, which stay in the processor cache.
 _free_buffers: list[memoryview] = []
@@ -56,7 +56,7 @@ class Transport:
         self._writable = self._hub.loop.io(sock.fileno(), _WRITE, ref=ref)
         self._waiting: greenlet | None = None  # Greenlet that waits for the socket.
         self._interruption: BaseException | None = None
-        self.max_message_size = sizes.MAX_MESSAGE_SIZE  # Bytes. The hello sets another limit.
+        self.max_message_size = sizes.MAX_MESSAGE_SIZE  # Bytes, until the hello sets another limit.
         self._view: memoryview | None = None  # Buffer for received bytes, or None.
         self._start = 0  # Start of the unread bytes in the buffer.
         self._end = 0  # End of the unread bytes in the buffer.
@@ -265,10 +265,10 @@ class Transport:
         """Return separate memory with the received bytes of a message that is too long for the buffer."""
         assert self._view is not None
         message = memoryview(_allocate_memory(length))
-        have = min(self._end - self._start, length)
-        message[:have] = self._view[self._start : self._start + have]
-        self._start += have
-        self._large, self._received_size = message, have
+        received = min(self._end - self._start, length)
+        message[:received] = self._view[self._start : self._start + received]
+        self._start += received
+        self._large, self._received_size = message, received
         return message
 
     def _receive_large_message(
@@ -316,9 +316,9 @@ class Transport:
 
     def read_raw(self, size: int) -> bytes:
         """Receive exactly `size` bytes directly from the socket, without TLS."""
-        view, have = memoryview(bytearray(size)), 0
-        while have < size:
-            have += Transport._receive_into(self, view[have:])
+        view, received = memoryview(bytearray(size)), 0
+        while received < size:
+            received += Transport._receive_into(self, view[received:])
         return bytes(view)
 
     def receive_some(self, limit: int) -> bytes:

@@ -27,5 +27,5 @@ def test_exploration_reports_difference_if_transition_is_changed(monkeypatch: py
     def ignore_errors(description: Any, new: Any) -> Any:
         return description if new.server_type_name == "Unknown" else updated(description, new)
 
-    monkeypatch.setattr(transitions, "updated", ignore_errors)
+    monkeypatch.setattr(transitions, "update_topology", ignore_errors)
     assert "the drivers differ" in explore(Start((A, B), "rs"), depth=2).violations

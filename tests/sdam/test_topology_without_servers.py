@@ -304,6 +304,6 @@ def test_server_selection_timeout_error_names_time_and_option(timeout: float, se
         (9.0, " (serverSelectionTimeoutMS)"),
         (seconds_of((0.003, "timeoutMS"), 9.0), " of the limit of 3 ms (timeoutMS)"),
     ):
-        error = topology.selector._timeout_error(topology, "nothing", timeout, end)
+        error = topology.selector._make_timeout_error(topology, "nothing", timeout, end)
         assert str(error).startswith(f"nothing, Timeout: {seconds_text}{option}, Topology Description: ")
     topology.close()

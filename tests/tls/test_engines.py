@@ -26,7 +26,7 @@ from gmongo._tls import tls_of
 from gmongo.wire import openssl
 from gmongo.wire.ocsp.verifier import CheckedTransport
 from gmongo.wire.openssl import OpenSslContext, Session, Trust
-from gmongo.wire.tls import TlsTransport, reason
+from gmongo.wire.tls import TlsTransport, describe_tls_error
 from gmongo.wire.transport import TransportError
 from tests.support.cases import with_cases
 
@@ -151,4 +151,4 @@ def test_ocsp_timeout_is_half_of_connect_timeout_up_to_five_seconds(
 def test_error_text_explains_openssl_reason(name: str, text: str) -> None:
     error = ssl.SSLError(1, "x")
     error.reason = name
-    assert reason(error) == text
+    assert describe_tls_error(error) == text

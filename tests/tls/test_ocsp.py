@@ -22,7 +22,7 @@ import gmongo
 from gmongo._tls import tls_of
 from gmongo.cmap.connection import Connection
 from gmongo.errors import AutoReconnect, InvalidOperation
-from gmongo.wire.ocsp.fetch import Fetch
+from gmongo.wire.ocsp.fetch import ResponderQueries
 from gmongo.wire.ocsp.messages import Request
 from gmongo.wire.ocsp.verifier import Verifier
 from gmongo.wire.openssl import _describe_name_mismatch
@@ -476,7 +476,7 @@ def test_forked_child_sends_own_ocsp_request(authority):
 def test_wait_for_ocsp_response_keeps_event_loop_alive_only_with_ref(authority):
     with Responder(stay_silent) as responder:
         certified = authority.server(responder.url)
-        fetch = Fetch(Request(certified.certificate, authority.certificate), 30, None)
+        fetch = ResponderQueries(Request(certified.certificate, authority.certificate), 30, None)
         eventually(lambda: responder.requests)
         [transport] = fetch._transports
         assert not transport._readable.ref

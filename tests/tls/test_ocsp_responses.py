@@ -216,7 +216,7 @@ def test_verifier_keeps_longest_valid_response_until_revocation(authorities: dic
 
 def test_ocsp_fetch_sends_requests_to_at_most_four_responders(monkeypatch: pytest.MonkeyPatch) -> None:
     urls: list[str] = []
-    monkeypatch.setattr(fetch.Fetch, "_query", lambda _fetch, url, *_: urls.append(url))
+    monkeypatch.setattr(fetch.ResponderQueries, "_query", lambda _fetch, url, *_: urls.append(url))
     with gevent.Timeout(10):
-        fetch.Fetch(SimpleNamespace(responders=list("abcdef")), 5.0, lambda *_: None).wait(True)  # type: ignore[arg-type]
+        fetch.ResponderQueries(SimpleNamespace(responders=list("abcdef")), 5.0, lambda *_: None).wait(True)  # type: ignore[arg-type]
     assert urls == list("abcd")

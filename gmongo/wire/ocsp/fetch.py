@@ -25,7 +25,7 @@ _MOST_RESPONDERS = 4
 _PAUSE = 60.0  # seconds without queries after failed queries, so that new connections do not wait
 
 
-class Fetch:
+class ResponderQueries:
     """OCSP queries about one certificate in background greenlets.
 
     The queries end after the first conclusive answer or after `seconds`. All connections that need the answer share

@@ -82,7 +82,7 @@ def _get_id(request: ocsp.OCSPRequest) -> CertificateId:
     return CertificateId(request.issuer_name_hash, request.issuer_key_hash, request.serial_number)
 
 
-MAX_RESPONSE_SIZE = 64 * 1024  # Bytes. A typical response with a certificate has about 2,000 bytes.
+MAX_RESPONSE_SIZE = 64 * 1024  # Bytes of a response. Typically, a response with a certificate has 2,000 bytes.
 ExtensionType = TypeVar("ExtensionType", bound=x509.ExtensionType)
 _TOO_WEAK = (hashes.MD5, hashes.SHA1)
 

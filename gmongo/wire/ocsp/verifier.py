@@ -17,7 +17,7 @@ from gevent import getcurrent
 
 from gmongo._fork import register_after_fork
 from gmongo._safe_log import safely
-from gmongo.wire.ocsp.fetch import Fetch
+from gmongo.wire.ocsp.fetch import ResponderQueries
 from gmongo.wire.ocsp.messages import CertificateId, NoResponse, Request, Response, parse_response
 from gmongo.wire.openssl import OpenSslObject
 from gmongo.wire.tls import Tls, TlsTransport, ocsp_log
@@ -31,16 +31,18 @@ class Verifier:
         self._queries_responders = queries_responders
         self._seconds = seconds
         self._answers: dict[CertificateId, Response] = {}
-        self._fetches: dict[CertificateId, Fetch] = {}
+        self._queries: dict[CertificateId, ResponderQueries] = {}
         register_after_fork(self)
 
     def mark_forked(self) -> None:
         """Drop the queries of the parent process in a forked child."""
-        for each in self._fetches.values():
+        for each in self._queries.values():
             each.mark_forked()
-        self._fetches.clear()
+        self._queries.clear()
 
-    def check(self, chain: Sequence[x509.Certificate], staple: bytes, wait: Callable[[Fetch], None]) -> float | None:
+    def check(
+        self, chain: Sequence[x509.Certificate], staple: bytes, wait: Callable[[ResponderQueries], None]
+    ) -> float | None:
         """Check the revocation status of the first certificate in `chain`. `staple` is the stapled response, or empty.
 
         Return the end of the validity of the answer, in seconds since 1970, or None if no source has an answer. Return
@@ -85,15 +87,15 @@ class Verifier:
             self._answers = {key: each for key, each in self._answers.items() if each.is_valid}
             self._answers[request.id] = answer
 
-    def _query_responders(self, request: Request, wait: Callable[[Fetch], None]) -> Response | None:
+    def _query_responders(self, request: Request, wait: Callable[[ResponderQueries], None]) -> Response | None:
         if not self._queries_responders or not request.responders:
             return None
-        fetch = self._fetches.get(request.id)
-        if fetch is None or fetch.is_over:
-            self._fetches = {key: each for key, each in self._fetches.items() if not each.is_over}
-            fetch = self._fetches[request.id] = Fetch(request, self._seconds, self._cache_answer)
-        wait(fetch)
-        return fetch.answer
+        queries = self._queries.get(request.id)
+        if queries is None or queries.is_over:
+            self._queries = {key: each for key, each in self._queries.items() if not each.is_over}
+            queries = self._queries[request.id] = ResponderQueries(request, self._seconds, self._cache_answer)
+        wait(queries)
+        return queries.answer
 
 
 @dataclass(eq=False)
@@ -131,9 +133,9 @@ class CheckedTransport(TlsTransport):
         elif peer.valid_until is None:
             raise TransportError("the server has shown no certificate")
 
-    def _wait_for(self, fetch: Fetch) -> None:
+    def _wait_for(self, queries: ResponderQueries) -> None:
         self._waiting = getcurrent()  # an interruption of the transport ends the wait
         try:
-            fetch.wait(self._readable.ref)
+            queries.wait(self._readable.ref)
         finally:
             self._waiting = None
