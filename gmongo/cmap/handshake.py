@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from gmongo.auth.authenticator import Authenticator
     from gmongo.cmap.server_connection import ServerConnection
 
+_AUTHENTICATION_FIELDS = frozenset({"speculativeAuthenticate", "saslSupportedMechs"})
+
 
 def choose_hello_name(options: ConnectionSettings) -> str:
     """Return ``hello`` with the Stable API or behind a load balancer, otherwise ``ismaster``."""
@@ -139,6 +141,3 @@ class Authentication:
             message = str(reply.get("errmsg") or "Authentication failed").rstrip(".")
             raise OperationFailure(f"{message} ({self._authenticator.credential})", reply.get("code"), reply)
         return reply
-
-
-_AUTHENTICATION_FIELDS = frozenset({"speculativeAuthenticate", "saslSupportedMechs"})

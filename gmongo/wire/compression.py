@@ -61,7 +61,7 @@ def make_compressor(name: str, zlib_level: int) -> Compressor:
     if name == "snappy":
         return Compressor(SNAPPY, importlib.import_module("snappy").compress)
     zstandard = importlib.import_module("zstandard")
-    # Compressor objects are not thread-safe, so each message gets a new object.
+    # Compressor objects are not thread-safe, so each message needs a new object.
     return Compressor(ZSTD, lambda data: zstandard.ZstdCompressor().compress(data))
 
 

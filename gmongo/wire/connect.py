@@ -55,7 +55,7 @@ def make_transport(family: int, ref: bool, tls: Tls | None, host: str) -> Transp
         sock.setblocking(False)
         if family != _socket.AF_UNIX:
             _set_socket_options(sock)
-    except OSError as error:  # such as "too many open files"
+    except OSError as error:  # for example, too many files are open
         raise TransportError(*error.args) from error
     return Transport(sock, ref) if tls is None else tls.transport(sock, ref, host)
 

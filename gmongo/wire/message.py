@@ -82,7 +82,7 @@ def encode_single_document_op_msg(
 
 
 def join_buffers(buffers: Iterable[bytes]) -> Iterator[bytes]:
-    """Join consecutive buffers to buffers of at least 64 KiB. This reduces the number of system calls."""
+    """Join consecutive buffers to buffers of at least 64 KiB, which reduces the number of system calls."""
     run: list[bytes] = []
     size = 0
     for buffer in buffers:

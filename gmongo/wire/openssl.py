@@ -45,6 +45,8 @@ _CERTIFICATE_ERRORS = {
 }
 # Name of a TLS alert -> prefix of this name in the module ``ssl``. Other alerts have the prefix SSLV3.
 _ALERT_PREFIXES = {"PROTOCOL_VERSION": "TLSV1", "UNKNOWN_CA": "TLSV1", "CERTIFICATE_REQUIRED": "TLSV13"}
+_EXTENSIONS, _OCTETS, _DNS_NAME, _IP_ADDRESS = 0xA3, 0x04, 0x82, 0x87  # DER tags of certificate fields.
+_ALTERNATIVE_NAMES = b"\x06\x03\x55\x1d\x11"  # Object identifier of subjectAltName in DER.
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Trust:
     """Certificate settings. All files are PEM files that the client has already read successfully."""
 
     ciphers: str  # Ciphers of TLS 1.2, in the syntax of OpenSSL.
-    ca_file: str | None = None  # None means the authorities of the system.
+    ca_file: str | None = None  # None means the certificate authorities of the system.
     crl_file: str | None = None
     key_file: str | None = None  # file with the client certificate and its key
     password: str | None = None
@@ -85,7 +87,7 @@ class OpenSslContext:
         context.set_cipher_list(trust.ciphers.encode("ascii"))
         context.set_options(ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION)
         context.set_session_cache_mode(SSL.SESS_CACHE_OFF)  # `Tls` caches sessions by host
-        context.set_verify(SSL.VERIFY_PEER, _verify)
+        context.set_verify(SSL.VERIFY_PEER, _verify_certificate)
         context.set_ocsp_client_callback(_store_staple)
         if trust.key_file is not None:
             _load_client_certificate(context, trust.key_file, trust.password)
@@ -119,7 +121,7 @@ class Peer:
 
     name: str
     check_name: bool
-    sent_certificate: bool = False  # False in a resumed session.
+    sent_certificate: bool = False  # False after the resumption of a session.
     staple: bytes = b""  # Stapled OCSP response.
     refusal: str = ""  # Reason to reject the certificate.
     valid_until: float | None = None  # End of the validity of the session.
@@ -187,7 +189,9 @@ class OpenSslObject:
             pass
 
 
-def _verify(connection: SSL.Connection, certificate: crypto.X509, error_number: int, depth: int, ok: int) -> bool:
+def _verify_certificate(
+    connection: SSL.Connection, certificate: crypto.X509, error_number: int, depth: int, ok: int
+) -> bool:
     """Accept or reject a certificate. OpenSSL verifies the server certificate (depth 0) last."""
     peer: Peer = connection.get_app_data()
     if ok and depth == 0:
@@ -231,13 +235,13 @@ def _convert_ssl_error(error: SSL.Error, refusal: str) -> ssl.SSLError:
 def _load_client_certificate(context: SSL.Context, path: str, password: str | None) -> None:
     try:
         context.use_certificate_chain_file(path)
-        context.use_privatekey(_client_key(path, password))
+        context.use_privatekey(_load_client_key(path, password))
         context.check_privatekey()
     except (SSL.Error, TypeError, ValueError, UnsupportedAlgorithm) as error:
         raise ConfigurationError(f"tlsCertificateKeyFile: pyOpenSSL cannot use {path!r}: {error}") from error
 
 
-def _client_key(path: str, password: str | None) -> Key:
+def _load_client_key(path: str, password: str | None) -> Key:
     with open(path, "rb") as file:
         data = file.read()
     try:
@@ -256,10 +260,6 @@ def _load_authorities(context: SSL.Context, path: str | None) -> None:
         context.load_verify_locations(**places)
     else:
         context.set_default_verify_paths()
-
-
-_EXTENSIONS, _OCTETS, _DNS_NAME, _IP_ADDRESS = 0xA3, 0x04, 0x82, 0x87  # Tags in DER.
-_ALTERNATIVE_NAMES = b"\x06\x03\x55\x1d\x11"  # Object identifier of subjectAltName in DER.
 
 
 def certificate_matches(certificate: bytes, server: str) -> bool:

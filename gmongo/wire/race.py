@@ -22,7 +22,7 @@ from gmongo.wire.transport import Transport, TransportError, without_frames
 Endpoint: TypeAlias = tuple[int, SocketAddress]
 """Socket family and address of a connection attempt."""
 
-_CONNECTION_ATTEMPT_DELAY = 0.25  # Seconds, as RFC 8305 recommends.
+_CONNECTION_ATTEMPT_DELAY = 0.25  # Seconds between two attempts, as RFC 8305 recommends.
 _SHORTEST_SLEEP = 0.001  # Seconds of the shortest timer.
 _MOST_REMEMBERED = 256
 
@@ -35,7 +35,7 @@ class AddressOrder:
     """Order of the connection attempts of a :class:`Race`. Addresses with failed attempts are last."""
 
     def __init__(self) -> None:
-        self._failed: dict[SocketAddress, None] = {}  # in the order of the failures
+        self._failed: dict[SocketAddress, None] = {}  # addresses in the order of their failures
 
     def sort_endpoints(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
         """Sort addresses for the next race. Address families alternate (RFC 8305)."""
@@ -108,7 +108,7 @@ class Race:
                 if winner is not None:
                     self._attempts.remove(winner)
                     for attempt in self._attempts:
-                        if attempt.began < winner.began:  # this slower address is last in later races
+                        if attempt.began < winner.began:  # later races attempt slower addresses last
                             self._order.record_failed_address(attempt.address)
                     self._order.remove_failed_address(winner.address)
                     return winner

@@ -88,7 +88,7 @@ class Batch:
         position = self._position
         work = LongWork()
         while self._array[position] != 0:
-            position = _element_end(self._array, position)
+            position = _find_element_end(self._array, position)
             count += 1
             work.checkpoint()
         return count
@@ -107,26 +107,26 @@ class Batch:
         """Return the encoded documents of the batch."""
         work = LongWork()
         documents = []
-        for document in _documents(self._array, 4, len(self._array) - 1):
+        for document in _iterate_documents(self._array, 4, len(self._array) - 1):
             documents.append(document)
             work.checkpoint()
         return b"".join(documents)
 
 
-def _documents(array: memoryview, start: int, end: int) -> Iterator[memoryview]:
+def _iterate_documents(array: memoryview, start: int, end: int) -> Iterator[memoryview]:
     while start < end:
         if array[start] != _DOCUMENT:
             raise _make_type_error(array[start])
-        element_end = _element_end(array, start)
-        yield array[_value_start(array, start) : element_end]
+        element_end = _find_element_end(array, start)
+        yield array[_find_value_start(array, start) : element_end]
         start = element_end
 
 
 def _decode_documents(array: memoryview, start: int, end: int, codec_options: CodecOptions[Value]) -> list[Value]:
     if codec_options.document_class is dict:
         return _decode_values(array[start:end], codec_options)
-    # Do not decode the array itself with a custom document class, which may reorder or drop keys.
-    return bson.decode_all(b"".join(_documents(array, start, end)), codec_options)
+    # Do not decode the array with a custom document class, which may reorder or drop keys.
+    return bson.decode_all(b"".join(_iterate_documents(array, start, end)), codec_options)
 
 
 def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> list[Value]:
@@ -146,13 +146,13 @@ def _find_run_end(array: memoryview, start: int) -> int:
             raise _make_type_error(kind)
         value = end + key
         if value + 4 >= limit or array[value - 1] or not array[value - 2]:
-            value = _value_start(array, end)
+            value = _find_value_start(array, end)
             key = value - end
         size = _size_at(array, value)[0] if value + 4 < limit else 0
         if _SHORTEST_DOCUMENT <= size < limit - value:
             end = value + size
-        else:  # an invalid element, for which `_element_end` raises an error
-            end = _element_end(array, end)
+        else:  # `_find_element_end` raises an error for an invalid element
+            end = _find_element_end(array, end)
     return end
 
 
@@ -188,7 +188,7 @@ def decode_field(body: Buffer, codec_options: CodecOptions[Value], field: str) -
     """Decode a reply. The codec options apply only to the value of `field`, a document or array of the application."""
     if decodes_plainly(codec_options):
         return bson.decode(body, codec_options)
-    reply: DocumentDict = bson.decode(body, _error_options(codec_options))
+    reply: DocumentDict = bson.decode(body, _make_error_options(codec_options))
     view = memoryview(body)
     for kind in (_DOCUMENT, _ARRAY):
         start = _find_value(view, 0, field.encode(), kind)
@@ -206,7 +206,7 @@ def decodes_plainly(codec_options: CodecOptions[Value]) -> bool:
     return codec_options.document_class is dict and codec_options.type_registry == DEFAULT_CODEC_OPTIONS.type_registry
 
 
-def _error_options(codec_options: CodecOptions[Value]) -> CodecOptions[Value]:
+def _make_error_options(codec_options: CodecOptions[Value]) -> CodecOptions[Value]:
     """Return codec options for error replies, whose `details` must be a dict."""
     if issubclass(codec_options.document_class, dict):
         return DEFAULT_CODEC_OPTIONS.with_options(document_class=codec_options.document_class)
@@ -230,7 +230,7 @@ def is_well_formed(body: Buffer) -> bool:
 def cut_batch(
     body: Buffer, codec_options: CodecOptions[Value], error_options: CodecOptions[Value] | None = None
 ) -> DocumentDict:
-    """Decode a reply, but convert its batch, if any, to a :class:`Batch` without decoding its documents."""
+    """Decode a reply without the documents of its batch. The batch, if any, becomes a :class:`Batch`."""
     view = memoryview(body)
     if len(view) < _SHORTEST_DOCUMENT or _INT32.unpack_from(view)[0] != len(view):
         raise ProtocolError(f"a reply of {len(view)} bytes does not have the length that it states")
@@ -238,7 +238,7 @@ def cut_batch(
     if cursor is None or not (
         batch := _find_value(view, cursor, b"firstBatch", _ARRAY) or _find_value(view, cursor, b"nextBatch", _ARRAY)
     ):
-        return bson.decode(view, _error_options(error_options or codec_options))
+        return bson.decode(view, _make_error_options(error_options or codec_options))
     size = _INT32.unpack_from(view, batch)[0]
     cut = size - len(_EMPTY_ARRAY)
     rest = bytearray(view[:batch]) + _EMPTY_ARRAY + view[batch + size :]
@@ -258,25 +258,25 @@ def _find_value(view: memoryview, document: int, name: bytes, kind: int) -> int 
     """Return the offset of a value by field name and BSON type, or None. `document` is the offset of the document."""
     position = document + 4
     while view[position] != 0:
-        end = _element_end(view, position)
-        value = _value_start(view, position)
+        end = _find_element_end(view, position)
+        value = _find_value_start(view, position)
         if view[position] == kind and bytes(view[position + 1 : value - 1]) == name:
             return value
         position = end
     return None
 
 
-def _value_start(view: memoryview, element: int) -> int:
+def _find_value_start(view: memoryview, element: int) -> int:
     position = element + 1
     while view[position] != 0:
         position += 1
     return position + 1
 
 
-def _element_end(view: memoryview, element: int) -> int:
+def _find_element_end(view: memoryview, element: int) -> int:
     """Return the offset of the end of the element that starts at the offset `element`."""
     try:
-        end = _claimed_end(view, element)
+        end = _compute_claimed_end(view, element)
     except (IndexError, struct.error) as error:
         raise ProtocolError("a reply ends inside an element") from error
     if not element < end < len(view):
@@ -286,9 +286,9 @@ def _element_end(view: memoryview, element: int) -> int:
     return end
 
 
-def _claimed_end(view: memoryview, element: int) -> int:
+def _compute_claimed_end(view: memoryview, element: int) -> int:
     kind = view[element]
-    value = _value_start(view, element)
+    value = _find_value_start(view, element)
     if kind in _FIXED_SIZES:
         return value + _FIXED_SIZES[kind]
     if kind in _LENGTH_PREFIXED:
@@ -297,5 +297,5 @@ def _claimed_end(view: memoryview, element: int) -> int:
             raise ProtocolError(f"a reply has an element with the length {length}")
         return int(value + length + _LENGTH_PREFIXED[kind])
     if kind == 11:  # a regular expression consists of two strings, which each end with a zero byte
-        return _value_start(view, _value_start(view, value - 1) - 1)
+        return _find_value_start(view, _find_value_start(view, value - 1) - 1)
     raise ProtocolError(f"a reply has an element of the unknown BSON type {kind:#x}")

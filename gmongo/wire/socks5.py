@@ -45,7 +45,7 @@ def connect_through(proxy: Proxy, transport: Transport, destination: Address) ->
     """Connect to `destination` through `proxy`, to which `transport` is connected. The proxy resolves the host name."""
     try:
         _authenticate(transport, proxy)
-        _request(transport, destination)
+        _request_connection(transport, destination)
     except TransportError as error:
         host, port = proxy.address
         raise ProxyError(f"SOCKS5 proxy {host}:{port}: {error}") from error
@@ -75,7 +75,7 @@ def _encode_with_length(text: str | None, name: str) -> bytes:
     return bytes([len(encoded)]) + encoded
 
 
-def _request(transport: Transport, destination: Address) -> None:
+def _request_connection(transport: Transport, destination: Address) -> None:
     host, port = destination
     assert port is not None  # proxies do not support Unix domain sockets
     where = _encode_destination(host) + port.to_bytes(2, "big")

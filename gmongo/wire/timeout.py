@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gevent._interfaces import IWatcher
 
 _NO_LIMIT: AbstractContextManager[None] = nullcontext()
-_LATE = 0.05  # Seconds of delay after which a timer is late, because the event loop was blocked.
+_LATE = 0.05  # Delay in seconds from which a timer counts as late.
 
 
 class Seconds(float):
@@ -36,7 +36,7 @@ def seconds_of(limit: tuple[float, str], value: float) -> Seconds:
 
 
 def remaining(deadline: float | None) -> float | None:
-    """Return the seconds until `deadline`, negative after the deadline, or None without a deadline."""
+    """Return the seconds until `deadline` (negative after the deadline), or None without a deadline."""
     if deadline is None or deadline == inf:
         return None
     left = deadline - _clock.monotonic()
@@ -62,9 +62,9 @@ class TimeLimit:
 
     The timer throws an error into the greenlet, at most two loop iterations after the end of the limit. If the
     application blocks the event loop, the reply may arrive before the late timer fires. Therefore a late timer first
-    checks the source. If a part of the reply has arrived, the greenlet gets extra time: the delay of the timer, but at
-    most the limit. If no byte has arrived, the timer throws the error immediately. Without a source, a late timer waits
-    one more iteration of the event loop.
+    checks the source. If a part of the reply has arrived, the greenlet receives extra time: the delay of the timer, at
+    most the limit. If no byte has arrived, the timer throws the error immediately. Without a source, a late timer
+    waits one more iteration of the event loop.
 
     :meth:`end` does not stop the timer. If a later use of the limit is in progress when the timer fires, the timer
     starts again. A new timer for each exchange would double the Python time of an exchange.

@@ -31,7 +31,7 @@ class Tls:
     """TLS settings and TLS sessions of a client."""
 
     context: ssl.SSLContext
-    renew: Callable[[], ssl.SSLContext | None] | None = None  # returns a new context if the files have changed
+    renew: Callable[[], ssl.SSLContext | None] | None = None  # returns a new context after a change of the files
     sessions: dict[str, ssl.SSLSession] = field(default_factory=dict, repr=False)
 
     def fresh_context(self) -> ssl.SSLContext:
@@ -109,7 +109,9 @@ class TlsTransport(Transport):
 
     def round_trip(self, buffers: Sequence[bytes], request_id: int) -> bytes | None:
         self.send(buffers)
-        if self._view is not None or self._incoming.pending or self._engine.pending():  # unread bytes
+        if (
+            self._view is not None or self._incoming.pending or self._engine.pending()
+        ):  # the connection has unread bytes
             return None
         # Fast path for a reply in one TLS record. `receive` handles other replies.
         self._receive_encrypted()

@@ -138,7 +138,7 @@ class Transport:
             raise TransportError(*error.args) from error
         if sent != len(request):
             self._send_rest(memoryview(request)[sent:])
-        if self._view is not None:  # unread bytes
+        if self._view is not None:  # the connection has unread bytes
             return None
         # The following lines repeat `_wait` and `_receive_into`, because function calls would cost time.
         if self._waiting is not None:
@@ -164,7 +164,7 @@ class Transport:
         return self._extract_body(data, request_id)
 
     def _extract_body(self, data: bytes, request_id: int) -> bytes | None:
-        """Return the body if `data` is one reply with only a body section. Otherwise, store `data`."""
+        """Return the body if `data` is one reply with only a body section. Otherwise, buffer `data`."""
         count = len(data)
         if (
             _SHORTEST <= count <= self.max_message_size
@@ -366,7 +366,7 @@ class Transport:
             return
         throw_into = greenlet.throw
 
-        def throw() -> None:  # the hub calls `throw`, so no greenlet runs after the check
+        def throw() -> None:  # the hub calls `throw`, so no greenlet runs during `throw`
             if self._waiting is greenlet and self._interruption is not None:
                 throw_into(without_frames(self._interruption))
 

@@ -23,6 +23,10 @@ from gmongo.wire.transport import Transport, TransportError
 
 _MOST_RESPONDERS = 4
 _PAUSE = 60.0  # seconds without queries after failed queries, so that new connections do not wait
+_MOST_REDIRECTIONS = 3
+# Maximum size of a response with its headers, in bytes. An endless response would block the event loop.
+_MOST_READ = 2 * MAX_RESPONSE_SIZE
+_REDIRECTIONS = (301, 302, 303, 307, 308)
 
 
 class ResponderQueries:
@@ -73,7 +77,7 @@ class ResponderQueries:
 
         try:
             with interrupt_after(seconds, limit, ref=False):
-                answer = parse_response(request, query(url, request.encoded, attach))
+                answer = parse_response(request, query_responder(url, request.encoded, attach))
             if answer.is_conclusive and self.answer is None:
                 self.answer = answer
                 remember(request, answer)
@@ -91,14 +95,8 @@ class ResponderQueries:
             self._ended.set()
 
 
-_MOST_REDIRECTIONS = 3
-# Maximum size of a response with its headers, in bytes. An endless response would block the event loop.
-_MOST_READ = 2 * MAX_RESPONSE_SIZE
-_REDIRECTIONS = (301, 302, 303, 307, 308)
-
-
-def query(url: str, request: bytes, attach: Callable[[Transport | Race], None]) -> bytes:
-    """Return the response to a DER request. `attach` receives the transports, which the caller closes."""
+def query_responder(url: str, request: bytes, attach: Callable[[Transport | Race], None]) -> bytes:
+    """Query an OCSP responder with a DER request. `attach` receives transports, which the caller closes."""
     for _ in range(_MOST_REDIRECTIONS + 1):
         try:
             response = _send_request(url, request, attach)

@@ -19,6 +19,10 @@ from gmongo import _clock
 from gmongo._safe_log import safely
 from gmongo.wire.tls import ocsp_log
 
+MAX_RESPONSE_SIZE = 64 * 1024  # Maximum bytes of a response, which typically has 2,000 bytes.
+ExtensionType = TypeVar("ExtensionType", bound=x509.ExtensionType)
+_TOO_WEAK = (hashes.MD5, hashes.SHA1)
+
 
 class CertificateId(NamedTuple):
     """ID of a certificate (CertID of RFC 6960): hashes of the issuer, and the serial number of the certificate."""
@@ -35,15 +39,15 @@ class Request:
         self._certificate = certificate
         self._extensions = _get_extensions(certificate)
         self.issuer = issuer
-        request = self._request(hashes.SHA1())
+        request = self._build_request(hashes.SHA1())
         self.id = _get_id(request)
         self.encoded = request.public_bytes(Encoding.DER)
 
     def id_with_hash(self, algorithm: hashes.HashAlgorithm) -> CertificateId:
         """Return the ID of the certificate with the hash algorithm of a response, which may not be SHA-1."""
-        return _get_id(self._request(algorithm))
+        return _get_id(self._build_request(algorithm))
 
-    def _request(self, algorithm: hashes.HashAlgorithm) -> ocsp.OCSPRequest:
+    def _build_request(self, algorithm: hashes.HashAlgorithm) -> ocsp.OCSPRequest:
         return ocsp.OCSPRequestBuilder().add_certificate(self._certificate, self.issuer, algorithm).build()
 
     @property
@@ -80,11 +84,6 @@ def _find_extension(extensions: x509.Extensions, kind: type[ExtensionType]) -> E
 
 def _get_id(request: ocsp.OCSPRequest) -> CertificateId:
     return CertificateId(request.issuer_name_hash, request.issuer_key_hash, request.serial_number)
-
-
-MAX_RESPONSE_SIZE = 64 * 1024  # Bytes of a response. Typically, a response with a certificate has 2,000 bytes.
-ExtensionType = TypeVar("ExtensionType", bound=x509.ExtensionType)
-_TOO_WEAK = (hashes.MD5, hashes.SHA1)
 
 
 class NoResponse(Exception):
