@@ -6,7 +6,7 @@ from bson.objectid import ObjectId
 
 
 class Generations:
-    """Generation of a pool. Behind a load balancer, each service has its own generation and connection count."""
+    """Generation of a pool, and of each service behind a load balancer."""
 
     def __init__(self) -> None:
         self.current = 0
@@ -20,7 +20,7 @@ class Generations:
         return entry[0] if entry else 0
 
     def advance(self, service_id: ObjectId | None = None) -> None:
-        """Start a new generation of the pool or of a service. Ignore an unknown service (CMAP-A25)."""
+        """Start a new generation of the pool or of a known service (CMAP-A25)."""
         if service_id is None:
             self.current += 1
         elif service_id in self._services:

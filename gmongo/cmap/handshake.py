@@ -86,7 +86,7 @@ def establish(
 
 
 def send_hello(connection: ServerConnection, command: Document, timeout: float | None) -> Hello:
-    """Send a hello command, and return the checked reply. `timeout` is in seconds; None means no timeout."""
+    """Send a hello command, and return the checked reply. `timeout` (seconds) may be None."""
     request_id = next_request_id()
     body = bson.encode(command if "hello" not in command else {**command, "$db": "admin"})
     if "hello" in command:
@@ -113,7 +113,7 @@ class Authentication:
         return self._login.hello_fields()
 
     def authenticate(self, hello: Hello, limit: ConnectTimeout) -> None:
-        """Authenticate after the hello, and remove the authentication fields from the stored reply to the hello."""
+        """Authenticate, and remove the authentication fields from the stored reply to the hello."""
         reply = dict(hello.reply)
         hello.reply = {field: value for field, value in reply.items() if field not in _AUTHENTICATION_FIELDS}
         if reply.get("arbiterOnly"):
@@ -124,7 +124,7 @@ class Authentication:
 
     @clears_locals
     def reauthenticate(self, seconds: float | None) -> None:
-        """Authenticate again within the remaining `seconds` of the operation, and within ``connectTimeoutMS``."""
+        """Authenticate again within `seconds`, the rest of the operation, and ``connectTimeoutMS``."""
         limits = [limit for limit in (seconds, self._options.connect_timeout) if limit is not None]
         limit = min(limits) + self._login.extra_login_seconds if limits else None
         error = self._connection.make_timeout_error(self._options.connect_timeout, "connectTimeoutMS")

@@ -1,4 +1,4 @@
-"""Reply to a hello command. The module checks every field, because the peer may not be a MongoDB server."""
+"""Reply to a hello command, with checks, because the peer may not be a MongoDB server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gmongo.wire.reply_schema import ERROR, HELLO, HELLO_NUMBERS, check
 
 
 class Hello:
-    """Checked reply to a hello command. `duration` is the time in seconds from the command to the reply."""
+    """Checked reply to a hello command. `duration` is the round trip time in seconds."""
 
     def __init__(self, reply: Document, duration: float) -> None:
         self.reply = reply
@@ -34,7 +34,7 @@ class Hello:
 
 
 def read_hello(reply: Document, duration: float) -> Hello:
-    """Check the success of a hello command and the types of the reply fields. Return the checked reply."""
+    """Check a reply to a hello command and its fields. Return the checked reply."""
     check(reply, ERROR, "a hello")
     if not reply.get("ok"):
         message = reply.get("errmsg") or reply.get("$err") or "hello failed"

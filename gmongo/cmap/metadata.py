@@ -38,7 +38,7 @@ _FAAS_FIELDS: dict[str, dict[str, tuple[str, type]]] = {
 
 
 def client_metadata(app_name: str | None, wrappers: tuple[DriverInfo, ...] = ()) -> DocumentDict:
-    """Return the `client` document of a handshake: at most 512 bytes, if necessary without wrapping libraries."""
+    """Return the `client` document of a handshake, which is limited to 512 bytes."""
     document = _build_document(app_name, wrappers)
     while not _shorten_document(document) and len(wrappers) > 1:
         wrappers = wrappers[:-1]
@@ -73,7 +73,7 @@ def _build_document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> D
 
 
 def detect_faas_platform(variables: Mapping[str, str]) -> str | None:
-    """Return the function-as-a-service platform of the process. Return None if no or several platforms match."""
+    """Return the only matching function-as-a-service platform of the process, or None."""
     matches = [name for name, signs in _FAAS_VARIABLES.items() if any(variables.get(sign) for sign in signs)]
     if variables.get("AWS_EXECUTION_ENV", "").startswith("AWS_Lambda_") and "aws.lambda" not in matches:
         matches.append("aws.lambda")
@@ -103,7 +103,7 @@ def _build_environment(variables: Mapping[str, str]) -> DocumentDict:
 
 
 def _shorten_document(document: DocumentDict) -> bool:
-    """Remove fields in the order of the specification. Return True if the document has at most 512 bytes."""
+    """Remove fields in the order of the specification. Return True if the document is small enough."""
     if _fits(document):
         return True
     if "name" in document.get("env", {}):
@@ -117,7 +117,7 @@ def _shorten_document(document: DocumentDict) -> bool:
 
 
 def _truncate_field(document: DocumentDict, parent: DocumentDict, field: str, min_bytes: int = 0) -> None:
-    """Truncate `parent[field]` until the document has at most 512 bytes, but keep at least `min_bytes`."""
+    """Truncate `parent[field]` to at least `min_bytes`, if the document exceeds 512 bytes."""
     surplus = len(bson.encode(document)) - _MAX_SIZE
     if surplus > 0:
         text = parent[field].encode()

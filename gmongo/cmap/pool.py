@@ -40,7 +40,7 @@ _END = -1.0  # Return value of `background_run` that ends the background runs.
 
 
 class PoolOwner(Protocol):
-    """Callbacks by which a pool reports connections to the topology. Callbacks never switch greenlets."""
+    """Callbacks of a pool to the topology. Callbacks never switch greenlets."""
 
     def connection_established(self, connection: Connection) -> None: ...
     # Before closing a connection, the pool reports a failure that the server may have caused (CMAP-A13).
@@ -48,7 +48,7 @@ class PoolOwner(Protocol):
 
 
 class Pool:
-    """Connection pool of one server. `owner` handles established connections and failed establishments."""
+    """Connection pool of one server. `owner` receives the results of establishments."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Pool:
 
     @property
     def operation_count(self) -> int:
-        """Number of operations in progress on the server. Server selection prefers servers with fewer operations."""
+        """Number of operations in progress on the server, which server selection compares."""
         machine = self.machine
         return len(machine.in_use) + len(machine.draining) + len(machine.pending) + len(machine.queue.waiters)
 
@@ -144,7 +144,7 @@ class Pool:
         return connection
 
     def _obtain_connection(self, deadline: float | None) -> Connection:
-        """Return an available connection, immediately or after a wait in the queue, or establish a new connection."""
+        """Return an available connection, or wait in the queue, or establish a new connection."""
         machine = self.machine
         offer = machine.request_connection()
         # After an exception, return the offer (a connection or a place in the wait queue) to the pool.
@@ -297,13 +297,13 @@ class Pool:
         self.finish()
 
     def close(self) -> None:
-        """Close the pool: interrupt pending connections, and close connections in use at their check-in."""
+        """Close the pool, and interrupt pending connections. A check-in closes a connection in use."""
         for connection in self.machine.close():
             connection.interrupt(PoolClosedError(self.address))
         self.finish()
 
     def interrupt(self, error: BaseException) -> None:
-        """Interrupt the connections in use, without a switch. The operations on these connections raise `error`."""
+        """Raise `error` in all operations on connections in use, without a switch."""
         for connection in list(self.machine.in_use):
             connection.interrupt(error)
 
@@ -330,7 +330,7 @@ class Pool:
         self.finish()
 
     def populate(self) -> None:
-        """Establish a connection if necessary, and make the connection available (CMAP-94 to CMAP-103)."""
+        """Make a new connection available, if necessary (CMAP-94 to CMAP-103)."""
         connection = self.machine.begin_populating()
         if connection is None:
             return
@@ -348,7 +348,7 @@ class Pool:
         self._delivery.reset_after_fork()
 
     def reset_after_fork(self) -> None:
-        """At the first use in a forked child, drop the connections of the parent process (CMAP-45, CMAP-A26)."""
+        """Drop the connections of the parent process in a forked child (CMAP-45, CMAP-A26)."""
         self.machine.reset_after_fork()
         self.finish()
         self._start_background_runs()
@@ -370,7 +370,7 @@ def _read_late_reply(connection: Connection, seconds: float, max_bytes: int) -> 
 
 
 def _end_draining(reference: ref[Pool], connection: Connection) -> None:
-    """Make a connection available after its late reply, or close the connection if the reply did not arrive."""
+    """Make a connection available after its late reply, or close an unusable connection."""
     pool = reference()
     if pool is None or connection.inherited:  # a forked child must not use the connection
         connection.close()

@@ -83,7 +83,7 @@ class StateMachine:
         return len(self.pending) < self._options.max_connecting and (limit == 0 or self.total < limit)
 
     def check_out_available(self) -> Connection | None:
-        """Check out the most recently used connection. Return None if a check is necessary or a greenlet waits."""
+        """Check out an available connection, or return None if a check or a wait is necessary."""
         # Hot path and critical section: a connection moves from `available` to `in_use` before another greenlet
         # runs. Greenlets in the queue receive available connections first.
         available = self.available
@@ -94,7 +94,7 @@ class StateMachine:
         return None
 
     def request_connection(self) -> Connection | Waiter[Connection]:
-        """Return a checked-out connection, a pending connection for the caller to establish, or a new waiter."""
+        """Return a connection in use, a pending connection for establishment, or a new waiter."""
         if self.state is not PoolState.READY:
             raise self._make_check_out_error()
         # Critical section: a check-in between `_take_connection` and `join` would find no waiter. The check-out
@@ -118,7 +118,7 @@ class StateMachine:
         return connection
 
     def _serve_waiters(self) -> None:
-        """Hand connections or free slots to the waiters in order. Call this method when a slot may have become free."""
+        """Hand connections or free slots to the waiters in order, after a slot may have become free."""
         while self.queue.waiters and self.state is PoolState.READY:
             connection = self._take_connection()
             if connection is None:
@@ -162,7 +162,7 @@ class StateMachine:
         self._events.record(self._events.connection_created, connection.id)
 
     def join_service(self, connection: Connection) -> None:
-        """Set the generation of a connection to the generation of its service, which the hello reply names (LB-63)."""
+        """Set the generation of a connection to the generation of its service (LB-63)."""
         if connection.service_id is not None:
             connection.generation = self.generations.add_connection(connection.service_id)
 
@@ -225,7 +225,7 @@ class StateMachine:
         return observed
 
     def _release_connection(self, connection: Connection) -> None:
-        """Drop a broken connection. Hand a usable connection to a waiter, or make the connection available."""
+        """Drop a broken connection. Serve a waiter, or make a usable connection available."""
         reason = self._get_broken_reason(connection)
         if reason is not None:
             self._drop_connection(connection, reason)
@@ -252,13 +252,13 @@ class StateMachine:
         return expected and self.state is PoolState.READY and not self._is_stale(connection)
 
     def end_draining(self, connection: Connection) -> None:
-        """End the wait for a late reply: make a usable connection available, or drop an unusable connection."""
+        """Make a usable connection available after a late reply, or drop an unusable connection."""
         if connection in self.draining:
             self.draining.remove(connection)
             self._release_connection(connection)
 
     def _stop_draining(self, reason: str) -> None:
-        """Drop connections that wait for a late reply. If `reason` is STALE, drop only stale connections."""
+        """Drop connections that wait for a late reply: only stale connections for the reason STALE."""
         for connection in sorted(self.draining, key=attrgetter("id")):
             if reason == ClosedReason.STALE and not self._is_stale(connection):
                 continue
@@ -288,7 +288,7 @@ class StateMachine:
                 self._allow_populating(generation)
 
     def _publish_ready(self, generation: int) -> None:
-        """Publish the ready event during the delivery, and then allow the background greenlet to connect."""
+        """Publish the ready event, and then allow the background greenlet to connect."""
         try:
             self._events.pool_ready()
         finally:
@@ -300,7 +300,7 @@ class StateMachine:
             self.background_wakeup.set()
 
     def clear(self, cause: BaseException | None, service_id: ObjectId | None, interrupt: bool) -> list[Connection]:
-        """Clear the pool or a service (CMAP-A07). Return the connections to interrupt (CMAP-157, CMAP-A09)."""
+        """Clear the pool or a service (CMAP-A07). Return connections to interrupt (CMAP-157, CMAP-A09)."""
         if self.state is PoolState.CLOSED:
             return []
         # Critical section: first advance the generation, so that connections become stale. Then evict the waiters,

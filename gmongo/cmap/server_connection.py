@@ -93,7 +93,7 @@ class ServerConnection:
             transport.interrupt(self._interruption)
 
     def attach_race(self, race: Race) -> None:
-        """Set the race between several TCP connections. The caller later attaches the transport of the winner."""
+        """Set the race between several TCP connections. The transport of the winner is attached later."""
         self.race = race
         if self._interruption is not None:
             race.interrupt(self._interruption)
@@ -112,7 +112,7 @@ class ServerConnection:
         self._open_transport().set_max_message_size(hello.max_message_size + sizes.COMMAND_OVERHEAD)
 
     def reauthenticate(self, seconds: float | None = None) -> None:
-        """Authenticate again within `seconds`, because the server replied with ReauthenticationRequired (391)."""
+        """Authenticate again within `seconds`, after the error ReauthenticationRequired (391)."""
         if self.authentication is None:
             raise InvalidOperation(f"{self!r} cannot reauthenticate, because the connection has never authenticated")
         try:
@@ -124,7 +124,7 @@ class ServerConnection:
             raise
 
     def set_ref(self, keep_loop_alive: bool) -> None:
-        """Set whether a wait for the connection keeps the event loop alive. Background greenlets pass False."""
+        """Set whether a wait for the connection keeps the event loop alive."""
         self.ref = keep_loop_alive
         if self._transport is not None:
             self._transport.set_ref(keep_loop_alive)
@@ -192,7 +192,7 @@ class ServerConnection:
     def _receive_next_of_stream(
         self, buffers: Sequence[bytes], timeout: float | None, decode: Callable[[Buffer], Decoded]
     ) -> Decoded:
-        """Return the next reply of a stream of replies, or raise InvalidOperation for any other request."""
+        """Return the next reply of a stream, or raise InvalidOperation for another request."""
         if not allows_stream(buffers):
             raise InvalidOperation(f"{self!r} is in the middle of another request")
         if self.error is not None:
@@ -200,7 +200,7 @@ class ServerConnection:
         return self.next_reply(timeout, decode)
 
     def next_reply(self, timeout: float | None, decode: Callable[[Buffer], Decoded]) -> Decoded:
-        """Return the next reply of a stream. If `mid_message` is true afterwards, another reply follows."""
+        """Return the next reply of a stream. `mid_message` is true if another reply follows."""
         transport = self._open_transport()
         try:
             with interrupt_after(timeout, self.make_timeout_error(timeout), self.ref):
@@ -270,7 +270,7 @@ class ServerConnection:
         return error
 
     def make_network_error(self, error: TransportError) -> AutoReconnect:
-        """Convert a transport error to an AutoReconnect error, which names the stage of the establishment."""
+        """Convert a transport error to an AutoReconnect error that names the establishment stage."""
         kind = NetworkTimeout if isinstance(error, AttemptsTimedOut) else AutoReconnect
         text = f"{address_text(self.address)}: {error}"
         progress = self.progress
@@ -281,7 +281,7 @@ class ServerConnection:
         )
 
     def make_timeout_error(self, seconds: float | None, option: str | None = None) -> NetworkTimeout:
-        """Return the error for a timeout of `seconds`, which `option` (by default the usual option) sets."""
+        """Return the error for a timeout of `seconds`, which `option` or the usual option sets."""
         progress = self.progress
         if progress is None or seconds is None or seconds <= 0:
             return _make_timeout_error(self.address, self._usual_limits, seconds, option)
@@ -306,7 +306,7 @@ class ServerConnection:
             self.mark_unusable(error)
 
     def interrupt(self, error: BaseException) -> None:
-        """Raise `error` in the current or next use of the connection, and close the socket, without a switch."""
+        """Close the socket, and raise `error` in the current or next use, without a switch."""
         self.error = self._interruption = without_frames(error)
         link = self._transport or self.race
         if link is not None:
@@ -329,7 +329,7 @@ class ServerConnection:
 
 
 def _set_stable_text(error: NetworkError, text_without_duration: str, progress: Progress) -> NetworkError:
-    """Store a second error text without the duration of the stage, so that equal failures have equal texts."""
+    """Store an error text without the duration of the stage, which is equal for equal failures."""
     error._stable_text = f"{text_without_duration} ({progress.stage} {progress.peer})"
     return error
 

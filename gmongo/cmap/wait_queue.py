@@ -38,7 +38,7 @@ class Waiter(Generic[Item]):
         self._waking: IWatcher | None = None
 
     def sleep(self, limit: float | None, make_timeout_error: Callable[[], Exception]) -> Item:
-        """Return an item, after a wait of at most `limit` seconds. Raise the error of a timeout or an eviction."""
+        """Wait for an item for at most `limit` seconds. Raise the error of a timeout or an eviction."""
         timeout = Timeout(None if limit is None else timer_delay(limit))
         try:
             with timeout:
@@ -73,7 +73,7 @@ class Waiter(Generic[Item]):
                 waking.stop()  # a pending switch would resume the greenlet in a later, unrelated wait
 
     def wake(self) -> None:
-        """Resume a sleeping greenlet in the next loop iteration. Greenlets resume in the order of the `wake` calls."""
+        """Resume a sleeping greenlet in the next loop iteration, in the order of the `wake` calls."""
         if self._asleep:
             if self._waking is not None:
                 self._waking.stop()
@@ -88,14 +88,14 @@ class WaitQueue(Generic[Item]):
         self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # Any waiter can be removed fast.
 
     def join(self, purpose: str | None = None) -> Waiter[Item]:
-        """Add the current greenlet, without a switch. After an exception, the caller must call :meth:`leave`."""
+        """Add the current greenlet, without a switch. After an exception, call :meth:`leave`."""
         waiter: Waiter[Item] = Waiter(purpose)
         self.waiters[waiter] = None
         self._update_keep_alive()
         return waiter
 
     def leave(self, waiter: Waiter[Item]) -> Item | None:
-        """Remove a waiter, and return the item that the waiter has received, or None. Does not switch greenlets."""
+        """Remove a waiter, and return its received item, or None. Does not switch greenlets."""
         self.waiters.pop(waiter, None)  # `hand_over` or `evict` may have removed the waiter already
         self._update_keep_alive()
         return waiter.item
@@ -119,7 +119,7 @@ class WaitQueue(Generic[Item]):
         waiter.wake()
 
     def hand_over_to_all(self, item: Item) -> None:
-        """Hand `item` to all waiters, which stay in the queue until :meth:`leave`. Does not switch greenlets."""
+        """Hand `item` to all waiters, which stay in the queue. Does not switch greenlets."""
         # The waiters run in the order of the queue, even if an earlier call has already woken some waiters.
         for waiter in self.waiters:
             waiter.item = item

@@ -82,7 +82,7 @@ class ErrorTarget(Protocol):
 
 
 def handle_error(topology: ErrorTarget, connection: Connection, error: BaseException, during_handshake: bool) -> None:
-    """Apply a connection error to the topology, unless the error is stale. Does not switch greenlets."""
+    """Apply a connection error to the topology, unless the error is stale, without a switch."""
     server = topology.servers.get(connection.address)
     if server is None:
         return

@@ -1,4 +1,4 @@
-"""Log of recent SDAM events for the client statistics: failed checks, elections, servers that joined or left."""
+"""Log of recent SDAM events for client statistics, such as failed checks and elections."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEPT = 100
 
 
 class SdamEvent(NamedTuple):
-    """One SDAM event of a server, or several consecutive events of a server with the same kind and error class."""
+    """One or several consecutive SDAM events of a server with one kind and error class."""
 
     moment: float  # Time of the last merged event, as measured by `_clock.monotonic()`.
     kind: str

@@ -47,7 +47,7 @@ def _table() -> Sequence[int]:
 
 
 def append_checksum(message: bytes) -> bytes:
-    """Append the checksum to a message. The length and the flags of `message` must already include the checksum."""
+    """Append the checksum to a message, whose length and flags must include the checksum."""
     return message + _CHECKSUM.pack(crc32c(message))
 
 

@@ -43,7 +43,7 @@ class Compressor(NamedTuple):
 
 
 def missing_package(name: str) -> str | None:
-    """Return the name of the package to install for a compressor, or None if the compressor is available."""
+    """Return the missing package of a compressor, or None if the compressor is available."""
     if name not in _LIBRARIES:
         return None
     module, package = _LIBRARIES[name]
@@ -55,7 +55,7 @@ def missing_package(name: str) -> str | None:
 
 
 def make_compressor(name: str, zlib_level: int) -> Compressor:
-    """Return an installed compressor. `zlib_level` is from 0 to 9 (best compression), or -1 for the default."""
+    """Return a compressor. `zlib_level` is from 0 to 9 (best compression); -1 is the default."""
     if name == "zlib":
         return Compressor(ZLIB, lambda data: zlib.compress(data, zlib_level))
     if name == "snappy":
@@ -66,7 +66,7 @@ def make_compressor(name: str, zlib_level: int) -> Compressor:
 
 
 def compress_message(buffers: Sequence[bytes], compressor: Compressor) -> Sequence[bytes]:
-    """Wrap a message in OP_COMPRESSED if its command allows compression. May switch greenlets for a long message."""
+    """Wrap a message in OP_COMPRESSED, if allowed. A long message may switch greenlets."""
     first = buffers[0]
     if struct.unpack_from("<i", first, 12)[0] != OP_MSG:
         return buffers  # the message is an OP_QUERY with the legacy hello
@@ -84,7 +84,7 @@ def compress_message(buffers: Sequence[bytes], compressor: Compressor) -> Sequen
 
 
 def decompress_message(payload: memoryview, max_message_size: int) -> tuple[int, memoryview]:
-    """Return the opcode and the payload of the message in an OP_COMPRESSED. May switch greenlets for a long message."""
+    """Return opcode and payload of the compressed message. A long message may switch greenlets."""
     if len(payload) < _WRAPPER.size:
         raise ProtocolError(f"OP_COMPRESSED of {len(payload)} bytes after the header is too short")
     opcode, size, identifier = _WRAPPER.unpack_from(payload)
@@ -108,7 +108,7 @@ def decompress_message(payload: memoryview, max_message_size: int) -> tuple[int,
 
 
 def _run_without_blocking(work: Callable[..., bytes], data: bytes, size: int, *arguments: int) -> bytes | Exception:
-    """Return the result or the exception of `work`. If `size` is large, a native thread calls `work`."""
+    """Return the result or the exception of `work`. A native thread processes large data."""
     if size < _THREAD_THRESHOLD:
         return result_or_exception(work, data, *arguments)
     outcome: bytes | Exception = get_hub().threadpool.apply(result_or_exception, (work, data, *arguments))
@@ -123,7 +123,7 @@ def _decompress_snappy(data: bytes, size: int) -> bytes:
 
 
 def _read_snappy_length(data: bytes) -> int:
-    """Return the uncompressed length at the start of a snappy block. Each byte has seven bits of the length."""
+    """Return the uncompressed length at the start of a snappy block (seven bits per byte)."""
     value = 0
     for position, byte in enumerate(data[:_SNAPPY_LONGEST_VARINT]):
         value |= (byte & 0x7F) << (7 * position)

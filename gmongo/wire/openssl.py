@@ -63,7 +63,7 @@ class Trust:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Session:
-    """TLS session that shortens the next handshake, in which the server does not send its certificate."""
+    """TLS session that shortens the next handshake. The server then sends no certificate."""
 
     raw: SSL.Session
     # End of the validity of the certificate status, in seconds since 1970. None requires a full handshake.
@@ -71,7 +71,7 @@ class Session:
 
     @property
     def has_ticket(self) -> bool:
-        """True if the next handshake may use the session. ``ssl.SSLSession`` has an attribute of the same name."""
+        """True if the next handshake may use the session. The name is from ``ssl.SSLSession``."""
         return self.valid_until is not None
 
 
@@ -101,7 +101,7 @@ class OpenSslContext:
     def wrap_bio(
         self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, server_hostname: str, session: Session | None = None
     ) -> OpenSslObject:
-        """Return the TLS object of one connection. ``SSLContext.wrap_bio`` has the same parameters."""
+        """Return the TLS object of one connection, like ``SSLContext.wrap_bio``."""
         peer = Peer(server_hostname.encode("idna").decode("ascii"), self.check_hostname)
         connection = SSL.Connection(self._context, None)
         connection.set_app_data(peer)
@@ -159,7 +159,7 @@ class OpenSslObject:
         return None if raw is None else Session(raw, self.peer.valid_until)
 
     def verified_chain(self) -> list[x509.Certificate]:
-        """Return the verified chain, with the server certificate first. A resumed session has an empty chain."""
+        """Return the verified chain, first the server certificate. A resumed session has no chain."""
         if not self.peer.sent_certificate:
             return []
         return [each.to_cryptography() for each in self._connection.get_verified_chain() or ()]
@@ -217,7 +217,7 @@ def _describe_name_mismatch(name: str, certificate: crypto.X509) -> str:
 
 
 def _convert_ssl_error(error: SSL.Error, refusal: str) -> ssl.SSLError:
-    """Convert a pyOpenSSL error, or the reason to reject the certificate, to an error of the module ``ssl``."""
+    """Convert a pyOpenSSL error or a certificate refusal to an error of the module ``ssl``."""
     if refusal:
         refused = ssl.SSLCertVerificationError(1, refusal)
         refused.verify_message = refusal

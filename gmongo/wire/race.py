@@ -1,4 +1,4 @@
-"""Concurrent TCP connection attempts to the addresses of one host (RFC 8305). The first complete connection wins."""
+"""Concurrent TCP connection attempts to the addresses of one host (RFC 8305). The first connection wins."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class AttemptsTimedOut(TransportError):
 
 
 class AddressOrder:
-    """Order of the connection attempts of a :class:`Race`. Addresses with failed attempts are last."""
+    """Order of the attempts of a :class:`Race`. Addresses with failed attempts are last."""
 
     def __init__(self) -> None:
         self._failed: dict[SocketAddress, None] = {}  # addresses in the order of their failures
@@ -99,7 +99,7 @@ class Race:
         return ", ".join(f"{each.address[0]} for {milliseconds(now - each.began)}" for each in self._attempts)
 
     def run(self) -> Attempt:
-        """Connect to the host. Return the first attempt that connected. The caller must close the transport."""
+        """Return the first attempt that connects to the host. The caller must close the transport."""
         try:
             while True:
                 if self._interruption is not None:
@@ -152,7 +152,7 @@ class Race:
         return None
 
     def _drop_attempt(self, attempt: Attempt, error: TransportError) -> None:
-        """Close a failed attempt. If no later attempt has started, the next attempt starts without a delay."""
+        """Close a failed attempt. The next attempt starts now if no later attempt is in progress."""
         now = _clock.monotonic()
         if attempt is self._attempts[-1]:
             self._next_start = now
@@ -173,7 +173,7 @@ class Race:
         return (AttemptsTimedOut if timed_out else TransportError)(", ".join(texts))
 
     def _sleep(self) -> None:
-        """Wait until a socket is ready, the start of the next attempt is due, or an attempt times out."""
+        """Wait until a socket is ready, the next attempt is due, or an attempt times out."""
         moments = [] if self._seconds is None else [self._attempts[0].began + self._seconds]
         if self._waiting:
             moments.append(self._next_start)
@@ -201,7 +201,7 @@ class Race:
             self._greenlet.switch(self)
 
     def interrupt(self, error: BaseException) -> None:
-        """End the race: :meth:`run` closes the sockets and raises `error`. Does not switch greenlets."""
+        """End the race, without a switch: :meth:`run` closes the sockets and raises `error`."""
         if self._interruption is None:
             self._interruption = error
         if self._greenlet is not None:

@@ -94,13 +94,13 @@ class Batch:
         return count
 
     def __iter__(self) -> Iterator[Value]:
-        """Iterate over all documents of the batch, including documents that :meth:`decode_run` has returned."""
+        """Iterate over all documents of the batch, including the results of :meth:`decode_run`."""
         fresh = Batch(self._array, self._codec_options)
         while run := fresh.decode_run():
             yield from run
 
     def documents(self) -> list[Value]:
-        """Decode and return all documents of the batch, including documents that :meth:`decode_run` has returned."""
+        """Decode all documents of the batch, including the results of :meth:`decode_run`."""
         return _decode_documents(self._array, 4, len(self._array) - 1, self._codec_options)
 
     def raw(self) -> bytes:
@@ -130,7 +130,7 @@ def _decode_documents(array: memoryview, start: int, end: int, codec_options: Co
 
 
 def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> list[Value]:
-    """Decode array elements. The decoder accepts only documents, so wrap the elements in a document with one array."""
+    """Decode array elements. The decoder requires a document, which contains the array."""
     size = len(elements) + _SHORTEST_DOCUMENT
     document = b"".join((_INT32.pack(size + 8), b"\x040\x00", _INT32.pack(size), elements, b"\x00\x00"))
     (values,) = bson.decode(document, codec_options).values()
@@ -138,7 +138,7 @@ def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> 
 
 
 def _find_run_end(array: memoryview, start: int) -> int:
-    """Return the offset of the end of the run that starts at `start`, or `start` at the end of the array."""
+    """Return the offset of the end of the run at `start`, or `start` at the end of the array."""
     # The fast path assumes that each key is as long as the previous key, because array keys are consecutive numbers.
     end, limit, enough, key = start, len(array), start + _RUN_SIZE, 3
     while end < enough and (kind := array[end]) != 0:
@@ -185,7 +185,7 @@ def reply_options(codec_options: CodecOptions[Value]) -> CodecOptions[Value]:
 
 
 def decode_field(body: Buffer, codec_options: CodecOptions[Value], field: str) -> DocumentDict:
-    """Decode a reply. The codec options apply only to the value of `field`, a document or array of the application."""
+    """Decode a reply. Apply the codec options only to `field`, a document or an array."""
     if decodes_plainly(codec_options):
         return bson.decode(body, codec_options)
     reply: DocumentDict = bson.decode(body, _make_error_options(codec_options))
@@ -230,7 +230,7 @@ def is_well_formed(body: Buffer) -> bool:
 def cut_batch(
     body: Buffer, codec_options: CodecOptions[Value], error_options: CodecOptions[Value] | None = None
 ) -> DocumentDict:
-    """Decode a reply without the documents of its batch. The batch, if any, becomes a :class:`Batch`."""
+    """Decode a reply without the documents of its batch, which becomes a :class:`Batch`."""
     view = memoryview(body)
     if len(view) < _SHORTEST_DOCUMENT or _INT32.unpack_from(view)[0] != len(view):
         raise ProtocolError(f"a reply of {len(view)} bytes does not have the length that it states")
@@ -255,7 +255,7 @@ def cut_batch(
 
 
 def _find_value(view: memoryview, document: int, name: bytes, kind: int) -> int | None:
-    """Return the offset of a value by field name and BSON type, or None. `document` is the offset of the document."""
+    """Return the offset of a value by name and BSON type, or None. `document` is also an offset."""
     position = document + 4
     while view[position] != 0:
         end = _find_element_end(view, position)

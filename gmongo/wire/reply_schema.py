@@ -39,7 +39,7 @@ def of_type(rule: str, *types: type) -> Check:
 
 
 def integer(lowest: int, highest: int = INT32_MAX) -> Check:
-    """Return a check that a value is an integer in a range. Some servers send integers as doubles, which are valid."""
+    """Return a check that a value is an integer in a range. Doubles with integer values are valid."""
     rule = f"an integer from {lowest} to {highest}"
     return lambda value: None if is_integer(value) and lowest <= value <= highest else rule
 
@@ -52,7 +52,7 @@ def is_integer(value: object) -> bool:
 
 
 def list_of(elements: str, is_valid: Callable[[Value], bool]) -> Check:
-    """Return a check that all elements of a list satisfy `is_valid`. `elements` is a plural noun for error texts."""
+    """Return a check that all list elements satisfy `is_valid`. Error texts contain `elements`."""
     rule = f"a list of {elements}"
     return lambda value: None if isinstance(value, list) and all(map(is_valid, value)) else rule
 
@@ -193,7 +193,7 @@ WRITE: Mapping[str, Check] = {
 
 
 def first_violation(document: Document, checks: Mapping[str, Check]) -> tuple[str, str] | None:
-    """Return the name of the first invalid field and the violated rule, or None. A missing or null field is valid."""
+    """Return the first invalid field and its violated rule, or None. A missing field is valid."""
     for field, check in checks.items():
         value = document.get(field)
         if value is not None and (rule := check(value)) is not None:
@@ -202,7 +202,7 @@ def first_violation(document: Document, checks: Mapping[str, Check]) -> tuple[st
 
 
 def check(document: Document, checks: Mapping[str, Check], document_name: str = "a reply") -> None:
-    """Check a reply or a part of a reply. The ProtocolError for an invalid field contains `document_name`."""
+    """Raise ProtocolError for an invalid field. The error contains `document_name`."""
     violation = first_violation(document, checks)
     if violation is not None:
         field, rule = violation

@@ -34,7 +34,7 @@ class ProxyError(TransportError):
 
 @dataclass(frozen=True)
 class Proxy:
-    """SOCKS5 proxy. The client sends the user name and password if the proxy requires authentication."""
+    """SOCKS5 proxy, with the user name and password for authentication."""
 
     address: Address
     username: str | None = field(default=None, repr=False)
@@ -42,7 +42,7 @@ class Proxy:
 
 
 def connect_through(proxy: Proxy, transport: Transport, destination: Address) -> None:
-    """Connect to `destination` through `proxy`, to which `transport` is connected. The proxy resolves the host name."""
+    """Connect to `destination` through `proxy`, which resolves the host name."""
     try:
         _authenticate(transport, proxy)
         _request_connection(transport, destination)

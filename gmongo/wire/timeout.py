@@ -29,14 +29,14 @@ class Seconds(float):
 
 
 def seconds_of(limit: tuple[float, str], value: float) -> Seconds:
-    """Convert a deadline or duration to :class:`Seconds`, with the time limit that determines the number."""
+    """Convert a deadline or duration to :class:`Seconds`, with its time limit."""
     seconds = Seconds(value)
     seconds.limit = limit
     return seconds
 
 
 def remaining(deadline: float | None) -> float | None:
-    """Return the seconds until `deadline` (negative after the deadline), or None without a deadline."""
+    """Return the seconds until `deadline` (negative after the end), or None without a deadline."""
     if deadline is None or deadline == inf:
         return None
     left = deadline - _clock.monotonic()
@@ -52,7 +52,7 @@ def limit_text(value: float | None) -> str:
 
 
 class Source(Protocol):
-    """Source of the result for which the code under a :class:`TimeLimit` waits, such as a transport."""
+    """Source of the awaited result of the code under a :class:`TimeLimit`, such as a transport."""
 
     def has_arrived(self) -> bool: ...
 
@@ -106,7 +106,7 @@ class TimeLimit:
         self._due += seconds
 
     def extend_if_late(self) -> None:
-        """Extend a time limit that ended while the event loop was blocked. Call this method after each stage."""
+        """Extend a time limit that ended during a block of the event loop. Call this after each stage."""
         late = _clock.monotonic() - self._due
         if late > _LATE and not self._extended:
             self._extend(late, min(late, self._seconds))

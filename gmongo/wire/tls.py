@@ -35,7 +35,7 @@ class Tls:
     sessions: dict[str, ssl.SSLSession] = field(default_factory=dict, repr=False)
 
     def fresh_context(self) -> ssl.SSLContext:
-        """Return the context for a new connection, with the current content of the certificate files."""
+        """Return the context for a new connection, with the current certificate files."""
         renewed = None if self.renew is None else self.renew()
         if renewed is not None:
             self.context = renewed
@@ -47,7 +47,7 @@ class Tls:
         return TlsTransport(sock, ref, self, host)
 
     def store_session(self, host: str, session: ssl.SSLSession | None, context: ssl.SSLContext) -> None:
-        """Store a TLS session for the next connection to `host`, if `context` has the current certificates."""
+        """Store a TLS session for the next connection to `host`, unless `context` is outdated."""
         if session is not None and session.has_ticket and context is self.context:
             self.sessions[host] = session
 
@@ -127,7 +127,7 @@ class TlsTransport(Transport):
         return count
 
     def _run_engine_step(self, step: Callable[..., Any], *arguments: object) -> Any:
-        """Repeat a step of the TLS engine until the step succeeds, and move bytes between engine and socket."""
+        """Repeat a step of the TLS engine, and move bytes between engine and socket."""
         if self._interruption is not None:
             raise without_frames(self._interruption)
         while True:
@@ -156,7 +156,7 @@ class TlsTransport(Transport):
         self._incoming.write(self._chunk[:count])
 
     def _send_alert(self) -> None:
-        """Send the TLS alert that reports the failure to the server, if the socket can send without a wait."""
+        """Send the TLS alert about the failure, if the socket can send without a wait."""
         try:
             if self._outgoing.pending:
                 self._try_to_send(self._outgoing.read())

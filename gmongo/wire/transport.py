@@ -86,7 +86,7 @@ class Transport:
             self._raise_failure(self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR))
 
     def start_connecting(self, sockaddr: SocketAddress) -> bool:
-        """Start to connect the socket, without a switch. Return True if the connection is complete."""
+        """Start to connect, without a switch. Return True if the connection is complete."""
         if self._interruption is not None:
             raise self._interruption
         error = self._socket.connect_ex(sockaddr)
@@ -96,12 +96,12 @@ class Transport:
         return True
 
     def is_connected(self) -> bool:
-        """Return True if the connection is complete, or raise the error of the failed connection, without a switch."""
+        """Return True if the connection is complete, or raise its error, without a switch."""
         self._raise_failure(self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR))
         return self.has_peer()
 
     def has_peer(self) -> bool:
-        """Return True if the connection is complete. The error of a failed connection stays available."""
+        """Return True if the connection is complete. An error of the connection stays available."""
         try:
             self._socket.getpeername()
         except OSError:
@@ -109,7 +109,7 @@ class Transport:
         return True
 
     def watch_connecting(self, callback: Callable[[], None] | None) -> None:
-        """Call `callback` when the connection is complete or has failed. If `callback` is None, stop the watcher."""
+        """Call `callback` after the end of the connection attempt. None stops the watcher."""
         if callback is None:
             self._writable.stop()
         else:
@@ -164,7 +164,7 @@ class Transport:
         return self._extract_body(data, request_id)
 
     def _extract_body(self, data: bytes, request_id: int) -> bytes | None:
-        """Return the body if `data` is one reply with only a body section. Otherwise, buffer `data`."""
+        """Return the body if `data` is a reply with only a body section. Otherwise, buffer `data`."""
         count = len(data)
         if (
             _SHORTEST <= count <= self.max_message_size
@@ -237,7 +237,7 @@ class Transport:
         return reply_id, response_to, opcode, view[start + HEADER_SIZE : start + length]
 
     def release(self) -> bool:
-        """Release the buffer and return True. If bytes of another message have arrived, only return False."""
+        """Release the buffer and return True, or return False if the buffer has unread bytes."""
         view = self._view
         if view is not None:
             if self._start != self._end:
@@ -262,7 +262,7 @@ class Transport:
         self._end += self._receive_into(view[self._end :])
 
     def _start_large_message(self, length: int) -> memoryview:
-        """Return separate memory with the received bytes of a message that is too long for the buffer."""
+        """Return separate memory with the received bytes of a message that exceeds the buffer."""
         assert self._view is not None
         message = memoryview(_allocate_memory(length))
         received = min(self._end - self._start, length)
@@ -274,7 +274,7 @@ class Transport:
     def _receive_large_message(
         self, message: memoryview, request_id: int, other_request_id: int | None
     ) -> tuple[int, int, int, memoryview]:
-        """Receive the rest of a long message into its memory. Other greenlets can run between the pieces."""
+        """Receive the rest of a long message. Other greenlets can run between the pieces."""
         header = decode_header(message, 0, self.max_message_size, request_id, other_request_id)
         length, reply_id, response_to, opcode = header
         while self._received_size < length:
@@ -285,7 +285,7 @@ class Transport:
         return reply_id, response_to, opcode, message[HEADER_SIZE:]
 
     def _receive_into(self, into: memoryview) -> int:
-        """Receive the available bytes into `into`, and return their number. Wait if no bytes are available."""
+        """Receive at least one byte into `into`, and return the number of received bytes."""
         while True:
             try:
                 count = self._socket.recv_into(into)
@@ -299,7 +299,7 @@ class Transport:
             return count
 
     def has_arrived(self) -> bool:
-        """Return True if a part of a message, or the end of the stream, has arrived. Does not switch greenlets."""
+        """Return True if bytes or the end of the stream have arrived. Does not switch greenlets."""
         if self._view is not None or self._large is not None:
             return True
         try:
@@ -345,18 +345,18 @@ class Transport:
             raise without_frames(self._interruption)
 
     def interrupt(self, error: BaseException) -> None:
-        """Raise `error` in current and later waits for the socket, and close the socket. Does not switch greenlets."""
+        """Close the socket, and raise `error` in current and later waits. Does not switch greenlets."""
         if self._interruption is None:
             self._interruption = error
         self._wake()
         self._close_socket()
 
     def mark_forked(self, error: BaseException) -> None:
-        """Mark the transport of the parent process in a forked child, which must not use the transport."""
+        """Prevent a forked child from using the transport of the parent process."""
         self._interruption = error
 
     def close(self) -> None:
-        """Close the socket, and raise :class:`TransportError` in a waiting greenlet. Does not switch greenlets."""
+        """Close the socket, and raise TransportError in a waiting greenlet, without a switch."""
         if not self.closed:
             self.interrupt(TransportError("connection closed"))
 
@@ -391,7 +391,7 @@ def _acquire_buffer() -> memoryview:
 
 
 def without_frames(error: BaseException) -> BaseException:
-    """Return a copy of an error without its traceback, which would keep alive all locals of its frames."""
+    """Return a copy of an error without traceback, which would keep alive the locals of frames."""
     try:
         return copy(error)
     except Exception:  # the error cannot be copied, because its constructor has other parameters

@@ -1,4 +1,4 @@
-"""Concurrent HTTP queries to the OCSP responders of a certificate. The driver uses the first conclusive response."""
+"""Concurrent HTTP queries to the OCSP responders of a certificate."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ResponderQueries:
 
     @property
     def is_over(self) -> bool:
-        """True if the queries have ended with an answer, or if the pause after failed queries has ended."""
+        """True if the queries have an answer, or if the pause after failed queries has ended."""
         return self._ended.is_set() and (self.answer is not None or _clock.monotonic() >= self._again_at)
 
     def wait(self, ref: bool) -> None:
@@ -96,7 +96,7 @@ class ResponderQueries:
 
 
 def query_responder(url: str, request: bytes, attach: Callable[[Transport | Race], None]) -> bytes:
-    """Query an OCSP responder with a DER request. `attach` receives transports, which the caller closes."""
+    """Query an OCSP responder. `attach` receives the transports, which the caller closes."""
     for _ in range(_MOST_REDIRECTIONS + 1):
         try:
             response = _send_request(url, request, attach)
@@ -134,7 +134,7 @@ def _get_host(url: str) -> str:
 
 
 class _Stream(io.RawIOBase):
-    """Stream of the received bytes up to the size limit. After a transport error, the stream ends without an error."""
+    """Stream of the received bytes up to the size limit. A transport error ends the stream."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport

@@ -25,7 +25,7 @@ _TOO_WEAK = (hashes.MD5, hashes.SHA1)
 
 
 class CertificateId(NamedTuple):
-    """ID of a certificate (CertID of RFC 6960): hashes of the issuer, and the serial number of the certificate."""
+    """ID of a certificate (CertID of RFC 6960): hashes of the issuer, and the serial number."""
 
     issuer_name_hash: bytes
     issuer_key_hash: bytes
@@ -33,7 +33,7 @@ class CertificateId(NamedTuple):
 
 
 class Request:
-    """OCSP request about the status of a certificate. The request uses SHA-1, which all responders support."""
+    """OCSP request about a certificate. The request uses SHA-1, which all responders support."""
 
     def __init__(self, certificate: x509.Certificate, issuer: x509.Certificate) -> None:
         self._certificate = certificate
@@ -44,7 +44,7 @@ class Request:
         self.encoded = request.public_bytes(Encoding.DER)
 
     def id_with_hash(self, algorithm: hashes.HashAlgorithm) -> CertificateId:
-        """Return the ID of the certificate with the hash algorithm of a response, which may not be SHA-1."""
+        """Return the ID of the certificate with the hash algorithm of a response."""
         return _get_id(self._build_request(algorithm))
 
     def _build_request(self, algorithm: hashes.HashAlgorithm) -> ocsp.OCSPRequest:
@@ -66,7 +66,7 @@ class Request:
 
 
 def _get_extensions(certificate: x509.Certificate) -> x509.Extensions:
-    """Return the extensions of a certificate. Return no extensions if `cryptography` cannot parse an extension."""
+    """Return the extensions of a certificate, or no extensions after a parse error."""
     try:
         return certificate.extensions
     except Exception as error:
@@ -87,7 +87,7 @@ def _get_id(request: ocsp.OCSPRequest) -> CertificateId:
 
 
 class NoResponse(Exception):
-    """Error: a responder sent no response, or the response is invalid or does not match the request."""
+    """Error: the OCSP response is missing, is invalid, or does not match the request."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Response:
 
 
 def parse_response(request: Request, data: bytes) -> Response:
-    """Verify an OCSP response from the network, and return the status of the certificate in the request."""
+    """Verify an OCSP response, and return the status of the certificate in the request."""
     if len(data) > MAX_RESPONSE_SIZE:
         raise NoResponse(f"the OCSP response is longer than {MAX_RESPONSE_SIZE} bytes")
     try:
@@ -130,7 +130,7 @@ def _is_about(single: ocsp.OCSPSingleResponse, request: Request) -> bool:
 
 
 def _combine_statuses(responses: list[ocsp.OCSPSingleResponse]) -> Response:
-    """Return the combined status of single responses. If one response reports a revocation, the status is revoked."""
+    """Return the combined status of single responses. One revocation determines the status."""
     if not responses:
         raise NoResponse("the OCSP response is not about the server's certificate")
     now = datetime.fromtimestamp(_clock.time(), timezone.utc)
@@ -151,7 +151,7 @@ def _combine_statuses(responses: list[ocsp.OCSPSingleResponse]) -> Response:
 
 
 def _find_signer(response: ocsp.OCSPResponse, issuer: x509.Certificate) -> x509.Certificate:
-    """Return the certificate of the signer: the issuer, or a delegate whose certificate the issuer has signed."""
+    """Return the certificate of the signer: the issuer, or a delegate of the issuer."""
     if _is_responder(response, issuer):
         return issuer
     delegate = next((each for each in response.certificates if _is_responder(response, each)), None)
@@ -176,7 +176,7 @@ def _is_responder(response: ocsp.OCSPResponse, candidate: x509.Certificate) -> b
 
 
 def _may_sign(certificate: x509.Certificate) -> bool:
-    """Return True if the certificate permits its owner to sign OCSP responses (RFC 6960, section 4.2.2.2)."""
+    """Return True if the certificate permits signing OCSP responses (RFC 6960, section 4.2.2.2)."""
     purposes = _find_extension(certificate.extensions, x509.ExtendedKeyUsage) or ()
     usage = _find_extension(certificate.extensions, x509.KeyUsage)
     return ExtendedKeyUsageOID.OCSP_SIGNING in purposes and (usage is None or usage.digital_signature)

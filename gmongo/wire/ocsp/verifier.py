@@ -25,7 +25,7 @@ from gmongo.wire.transport import TransportError
 
 
 class Verifier:
-    """Revocation checks of a client, with a cache of the answers. `seconds` limits the queries to responders."""
+    """Revocation checks of a client, with a cache of answers. `seconds` limits the queries."""
 
     def __init__(self, queries_responders: bool, seconds: float) -> None:
         self._queries_responders = queries_responders
