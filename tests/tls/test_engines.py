@@ -122,10 +122,10 @@ def test_handshake_without_certificate_raises_transport_error_unless_resumed(
     if handshake_fails:
         with pytest.raises(TransportError, match=r"^TLS handshake failed: the server has shown no certificate$"):
             transport.shake_hands()
-        tls.forget_session.assert_called_once_with("h")
+        tls.sessions.pop.assert_called_once_with("h", None)
     else:
         transport.shake_hands()
-        assert not tls.forget_session.called and tls.revocation.check.called is certificate_was_shown
+        assert not tls.sessions.pop.called and tls.revocation.check.called is certificate_was_shown
         assert peer.valid_until == (7.0 if certificate_was_shown else valid_until)
     transport.close()
 
