@@ -55,7 +55,7 @@ def missing_package(name: str) -> str | None:
 
 
 def make_compressor(name: str, zlib_level: int) -> Compressor:
-    """Return a compressor. `zlib_level` is from 0 to 9 (best compression); -1 is the default."""
+    """Return a compressor. `zlib_level` is from 0 to 9 (best compression), by default -1."""
     if name == "zlib":
         return Compressor(ZLIB, lambda data: zlib.compress(data, zlib_level))
     if name == "snappy":
