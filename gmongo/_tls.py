@@ -94,8 +94,7 @@ def _make_context(options: Document) -> ssl.SSLContext:
 def _make_tls_with_ocsp(
     options: Document, context: ssl.SSLContext, connect_timeout: float | None, renewal: _Renewal
 ) -> Tls:
-    from gmongo.wire.ocsp.transport import CheckedTls
-    from gmongo.wire.ocsp.verifier import Verifier
+    from gmongo.wire.ocsp.verifier import CheckedTls, Verifier
 
     # A revocation list replaces OCSP queries. OpenSSL rejects a certificate without the revocation list of its issuer.
     queries_responders = options.get("tlscrlfile") is None and not options.get("tlsdisableocspendpointcheck")

@@ -1,4 +1,4 @@
-"""Report of the connections in use, for pool statistics and for the error of a check-out that timed out."""
+"""Report of the connections in use, for pool statistics and for errors of check-out timeouts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from gmongo.cmap.connection import Connection
 
 
 def checked_out_report(in_use: Collection[Connection], max_connections: int | None = None) -> list[DocumentDict]:
-    """Return mappings for at most `max_connections` connections in use, the longest check-out first."""
+    """Describe at most `max_connections` connections in use, in the order of their check-outs."""
     now = _clock.monotonic()
-    connections = list(in_use)  # an atomic copy, because another thread may call this function
+    connections = list(in_use)  # atomic copy, because another thread may call this function
     count = len(connections) if max_connections is None else max_connections
     longest = nsmallest(count, connections, key=attrgetter("checked_out_at"))
     return [
@@ -33,7 +33,7 @@ def checked_out_report(in_use: Collection[Connection], max_connections: int | No
 
 
 def greenlet_name(user: greenlet | None) -> str:
-    """Return the names of a greenlet and its function. Omit the arguments, which may be secret or long."""
+    """Return the names of a greenlet and its function, without secret or long arguments."""
     if user is None:
         return "a deleted greenlet"
     name = getattr(user, "name", None)

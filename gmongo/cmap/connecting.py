@@ -1,16 +1,19 @@
-"""Steps of a new connection before the hello: name lookup, TCP connection, SOCKS5 proxy and TLS handshake."""
+"""Establishment of a connection before the hello: name lookup, TCP connection, SOCKS5 proxy and TLS handshake."""
 
 from __future__ import annotations
 
+import ssl
 from typing import TYPE_CHECKING
 
 from gmongo import _clock
+from gmongo._server_facts.labels import OVERLOADED, RETRYABLE
 from gmongo.cmap.pool_settings import ConnectionSettings
 from gmongo.cmap.progress import PROXY, TCP, TLS, Progress
+from gmongo.errors import AutoReconnect, PoolClearedError
 from gmongo.wire import connect as wire
 from gmongo.wire.address import address_text
 from gmongo.wire.race import Race
-from gmongo.wire.socks5 import Proxy, connect_through
+from gmongo.wire.socks5 import Proxy, ProxyError, connect_through
 from gmongo.wire.timeout import TimeLimit
 from gmongo.wire.tls import TlsTransport
 from gmongo.wire.transport import Transport, TransportError
@@ -20,29 +23,27 @@ if TYPE_CHECKING:
 
 
 class ConnectTimeout:
-    """Timer for ``connectTimeoutMS``, which limits the name lookup and then each connection attempt.
+    """Timer for ``connectTimeoutMS``, which limits the name lookup and each connection attempt.
 
     A connection attempt consists of the TCP connection to one address, the handshake and the authentication.
     """
-
-    __slots__ = ("_connection", "_limit", "seconds")
 
     def __init__(self, connection: ServerConnection, seconds: float | None, ref: bool) -> None:
         self.seconds = seconds
         self._connection = connection
         self._limit: TimeLimit | None = None
         if seconds is not None:
-            self._limit = TimeLimit(lambda _: connection.timeout_error(seconds, "connectTimeoutMS"), ref)
+            self._limit = TimeLimit(lambda _: connection.make_timeout_error(seconds, "connectTimeoutMS"), ref)
 
     def begin(self, began: float | None = None) -> None:
-        """Start the timer. `began` is the time at which the attempt started. None means now."""
+        """Start the timer for a connection attempt that started at the time `began`, or starts now."""
         if self._limit is not None and self.seconds is not None:
             elapsed = 0.0 if began is None else _clock.monotonic() - began
             self._limit.begin(self.seconds, self._connection, elapsed)
             self._limit.extend_if_late()  # the event loop may have been blocked during the TCP connection
 
     def next_stage(self, extra_seconds: float = 0.0) -> None:
-        """Add `extra_seconds` for the next stage. If the event loop was blocked in the last stage, add more time."""
+        """Extend the timeout by `extra_seconds`, and by the time for which the event loop was blocked."""
         if self._limit is not None:
             self._limit.extend_if_late()
             self._limit.add(extra_seconds)
@@ -61,7 +62,7 @@ class ConnectTimeout:
 def connect(
     connection: ServerConnection, options: ConnectionSettings, progress: Progress, limit: ConnectTimeout
 ) -> None:
-    """Connect to the server, directly or through the proxy, and perform the TLS handshake. `limit` already runs."""
+    """Connect to the server, directly or through the proxy, and perform the TLS handshake."""
     proxy = None if connection.address[1] is None else options.proxy
     try:
         transport = _connect_stream(connection, options, progress, limit, proxy)
@@ -76,7 +77,7 @@ def connect(
     except BaseException as error:
         connection.close()
         if isinstance(error, TransportError):
-            raise connection.network_error(error) from error
+            raise connection.make_network_error(error) from error
         raise
 
 
@@ -99,7 +100,7 @@ def _connect_stream(
         connection.attach(transport)
         transport.connect(sockaddr)
         return transport
-    limit.pause()  # `Race` limits each TCP connection with its own timer
+    limit.pause()  # `Race` limits the time of each TCP connection
     race = Race(
         endpoints, lambda family: wire.make_transport(family, ref, tls, host), limit.seconds, options.order, ref
     )
@@ -110,3 +111,25 @@ def _connect_stream(
     progress.record_address(winner.address, is_only_address=False)
     limit.begin(winner.began)
     return winner.transport
+
+
+_CLOSED_DURING_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+
+
+def label_connect_error(error: BaseException) -> None:
+    """Add the overload labels to a connection error, if overload may be its cause.
+
+    An overloaded server closes a new connection before the handshake ends, or does not reply. A retry is safe, because
+    the client has not yet sent the command. Certificate errors, missing TLS support, proxy errors and pool clears do
+    not indicate overload. The caller ensures that the name lookup succeeded.
+    """
+    if not isinstance(error, AutoReconnect) or isinstance(error, PoolClearedError):
+        return
+    cause = error.__cause__
+    while cause is not None:
+        excludes_overload = isinstance(cause, ssl.SSLError) and not isinstance(cause, _CLOSED_DURING_TLS)
+        if excludes_overload or isinstance(cause, ProxyError):
+            return
+        cause = cause.__cause__
+    error._add_error_label(OVERLOADED)
+    error._add_error_label(RETRYABLE)

@@ -1,4 +1,4 @@
-"""Connection of a pool, with data about its use, and with a method that reads a late reply."""
+"""Connection of a pool, with usage data and a method that reads late replies."""
 
 from __future__ import annotations
 
@@ -26,37 +26,25 @@ class Purpose(Enum):
 
 
 class Connection(ServerConnection):
-    """Connection that belongs to a pool, with the data about its use."""
-
-    __slots__ = (
-        "checked_out_at",
-        "checked_out_by",
-        "established_in",
-        "generation",
-        "idle_since",
-        "last_command",
-        "late_reply",
-        "purpose",
-        "reply_is_due",
-    )
+    """Connection of a pool, with usage data."""
 
     def __init__(self, address: Address, socket_timeout: float | None = None) -> None:
         super().__init__(address, socket_timeout)
         self.generation = 0
         self.idle_since = 0.0
         self.purpose = Purpose.OTHER
-        self.checked_out_by: weakref.ref[greenlet] | None = None  # None if the connection is not in use
-        self.checked_out_at = 0.0  # time of the check-out, as measured by `_clock.monotonic()`
-        self.last_command: str | None = None  # name of the last command on the connection
-        self.established_in = 0.0  # seconds that TCP connection, handshake and authentication took
-        self.late_reply: LateReply | None = None  # handles a late reply. None if the pool must not wait for the reply
-        self.reply_is_due = False  # True if `maxTimeMS` has elapsed, so that the server soon replies
+        self.checked_out_by: weakref.ref[greenlet] | None = None  # Greenlet that uses the connection, or None.
+        self.checked_out_at = 0.0  # Time of the check-out, as measured by `_clock.monotonic()`.
+        self.last_command: str | None = None  # Name of the last command on the connection.
+        self.established_in = 0.0  # Duration of the establishment in seconds.
+        self.late_reply: LateReply | None = None  # Callback for a late reply, or None.
+        self.reply_is_due = False  # True if `maxTimeMS` has elapsed, and the server soon replies.
 
     def __repr__(self) -> str:
         return f"<Connection {self.id} to {address_text(self.address)} generation={self.generation}>"
 
     def expect_late_reply(self, on_reply: LateReply, is_due: bool) -> None:
-        """Allow the pool to read a late reply. `on_reply` raises an exception if the body is malformed."""
+        """Allow the pool to read a late reply. `on_reply` raises an exception for a malformed body."""
         if self.unanswered is not None and self.purpose is Purpose.OTHER:
             self.late_reply = on_reply
             self.reply_is_due = is_due
@@ -64,7 +52,7 @@ class Connection(ServerConnection):
     def read_late_reply(self, seconds: float, max_bytes: int) -> None:
         """Read a late reply of at most `max_bytes` within `seconds`, so that the connection can send the next request.
 
-        The pool must close the connection after an exception, or if `mid_message` stays true (another reply follows).
+        The pool must close the connection after an exception, or if another reply follows (`mid_message`).
         """
         handle, request_id = self.late_reply, self.unanswered
         assert handle is not None and request_id is not None
@@ -72,12 +60,12 @@ class Connection(ServerConnection):
         longest = transport.max_message_size
         transport.max_message_size = min(longest, max_bytes)
         self.set_ref(False)
-        with interrupt_after(seconds, self.timeout_error(seconds, "drainLateRepliesMS"), False):
+        with interrupt_after(seconds, self.make_timeout_error(seconds, "drainLateRepliesMS"), False):
             body = self._receive(transport, request_id)
         handle(body)
         if not transport.release():
             raise ProtocolError("the server sent data after the reply")
-        # Reset `error` last, so that the pool closes the connection after an exception above.
+        # Reset `error` last, because the pool closes a connection with an `error`.
         transport.max_message_size = longest
         self.set_ref(True)
         self.error = self.late_reply = self.unanswered = None

@@ -1,4 +1,4 @@
-"""Pool generations. Each clear makes older connections stale (CMAP-31, CMAP-166 to CMAP-168)."""
+"""Pool generations. Each clear of a pool makes older connections stale (CMAP-31, CMAP-166 to CMAP-168)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from bson.objectid import ObjectId
 
 
 class Generations:
-    """Generation of a pool. Behind a load balancer, each service has its own generation and connection count."""
-
-    __slots__ = ("_services", "current")
+    """Generation of a pool, and of each service behind a load balancer."""
 
     def __init__(self) -> None:
         self.current = 0
@@ -22,20 +20,20 @@ class Generations:
         return entry[0] if entry else 0
 
     def advance(self, service_id: ObjectId | None = None) -> None:
-        """Begin a new generation of the pool or of a service. Does nothing for an unknown service (CMAP-A25)."""
+        """Start a new generation of the pool or of a known service (CMAP-A25)."""
         if service_id is None:
             self.current += 1
         elif service_id in self._services:
             self._services[service_id][0] += 1
 
-    def join(self, service_id: ObjectId) -> int:
-        """Add a new connection to the count of its service, and return the generation of the service."""
+    def add_connection(self, service_id: ObjectId) -> int:
+        """Increment the connection count of a service, and return the generation of the service."""
         entry = self._services.setdefault(service_id, [0, 0])
         entry[1] += 1
         return entry[0]
 
-    def leave(self, service_id: ObjectId | None) -> None:
-        """Subtract a closed connection from the count of its service. Forget a service without connections."""
+    def remove_connection(self, service_id: ObjectId | None) -> None:
+        """Decrement the connection count of a service. Remove a service without connections."""
         if service_id in self._services:
             entry = self._services[service_id]
             entry[1] -= 1

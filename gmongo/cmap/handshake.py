@@ -1,4 +1,4 @@
-"""Handshake: the first command on every connection."""
+"""Handshake (the first command on every connection), and authentication of connections."""
 
 from __future__ import annotations
 
@@ -11,27 +11,31 @@ from gmongo import _clock
 from gmongo._documents import Document, DocumentDict
 from gmongo._redaction import redacted
 from gmongo._traceback_scrub import clears_locals
-from gmongo.cmap.authentication import Authentication
 from gmongo.cmap.connecting import ConnectTimeout, connect
 from gmongo.cmap.hello import Hello, read_hello
 from gmongo.cmap.pool_settings import ConnectionSettings
 from gmongo.cmap.progress import AUTHENTICATION, HELLO, Progress
-from gmongo.errors import AutoReconnect, ConfigurationError
+from gmongo.errors import AutoReconnect, ConfigurationError, OperationFailure
 from gmongo.wire.compression import choose_compressor
 from gmongo.wire.message import encode_op_msg, encode_op_query, next_request_id
+from gmongo.wire.reply_schema import ERROR, check
+from gmongo.wire.timeout import interrupt_after
 
 if TYPE_CHECKING:
+    from gmongo.auth.authenticator import Authenticator
     from gmongo.cmap.server_connection import ServerConnection
 
+_AUTHENTICATION_FIELDS = frozenset({"speculativeAuthenticate", "saslSupportedMechs"})
 
-def first_hello(options: ConnectionSettings) -> str:
-    """Return the first hello command: ``hello`` with the Stable API or a load balancer, otherwise ``ismaster``."""
+
+def choose_hello_name(options: ConnectionSettings) -> str:
+    """Return ``hello`` with the Stable API or behind a load balancer, otherwise ``ismaster``."""
     return "hello" if options.server_api or options.load_balanced else "ismaster"
 
 
-def handshake_command(options: ConnectionSettings) -> DocumentDict:
+def build_handshake_command(options: ConnectionSettings) -> DocumentDict:
     """Return the hello command that a new connection sends first, without authentication fields."""
-    command: DocumentDict = {first_hello(options): 1, **options.server_api, "helloOk": True, "backpressure": True}
+    command: DocumentDict = {choose_hello_name(options): 1, **options.server_api, "helloOk": True, "backpressure": True}
     command |= {"client": options.metadata, "compression": list(options.compressors)}
     if options.load_balanced:
         command["loadBalanced"] = True
@@ -45,10 +49,10 @@ def establish(
     """Connect to the server, perform the handshake and authenticate.
 
     Connections of monitors do not authenticate. `ref` is True if the timer for ``connectTimeoutMS`` keeps the event
-    loop alive. `on_hello` is called between the hello and the authentication, and must not switch greenlets.
+    loop alive. `on_hello` runs between the hello and the authentication, and must not switch greenlets.
     """
     authentication = None
-    command = handshake_command(options)
+    command = build_handshake_command(options)
     if options.authenticator is not None and not connection.is_monitor:
         authentication = Authentication(connection, options, options.authenticator)
         command.update(authentication.hello_fields())
@@ -59,7 +63,7 @@ def establish(
         connect(connection, options, progress, limit)
         progress.begin(HELLO)
         limit.next_stage()
-        hello = say_hello(connection, command, None)
+        hello = send_hello(connection, command, None)
         if options.load_balanced and hello.service_id is None:
             raise ConfigurationError(
                 "Driver attempted to initialize in load balancing mode, but the server does not support this mode."
@@ -71,7 +75,7 @@ def establish(
             on_hello()
         if authentication is not None:
             progress.begin(AUTHENTICATION)
-            authentication.begin(hello, limit)
+            authentication.authenticate(hello, limit)
     except AutoReconnect:
         progress.record_failure()
         raise
@@ -81,8 +85,8 @@ def establish(
     return hello
 
 
-def say_hello(connection: ServerConnection, command: Document, timeout: float | None) -> Hello:
-    """Send a hello command, and return the checked reply. `timeout` is in seconds. None means no limit."""
+def send_hello(connection: ServerConnection, command: Document, timeout: float | None) -> Hello:
+    """Send a hello command, and return the checked reply. `timeout` (seconds) may be None."""
     request_id = next_request_id()
     body = bson.encode(command if "hello" not in command else {**command, "$db": "admin"})
     if "hello" in command:
@@ -94,3 +98,46 @@ def say_hello(connection: ServerConnection, command: Document, timeout: float | 
     if "speculativeAuthenticate" in command:
         reply = redacted(reply, command["speculativeAuthenticate"].get("payload"))
     return read_hello(reply, _clock.monotonic() - started)
+
+
+class Authentication:
+    """Authentication of one connection."""
+
+    def __init__(self, connection: ServerConnection, options: ConnectionSettings, authenticator: Authenticator) -> None:
+        self._connection = connection
+        self._options = options
+        self._authenticator = authenticator
+        self._login = authenticator.login(connection.address[0])
+
+    def hello_fields(self) -> DocumentDict:
+        return self._login.hello_fields()
+
+    def authenticate(self, hello: Hello, limit: ConnectTimeout) -> None:
+        """Authenticate, and remove the authentication fields from the stored reply to the hello."""
+        reply = dict(hello.reply)
+        hello.reply = {field: value for field, value in reply.items() if field not in _AUTHENTICATION_FIELDS}
+        if reply.get("arbiterOnly"):
+            return  # an arbiter stores no users, so authentication is impossible
+        limit.next_stage(self._login.extra_login_seconds)
+        self._login.authenticate(self._run_command, reply, None)
+        self._connection.authentication = self
+
+    @clears_locals
+    def reauthenticate(self, seconds: float | None) -> None:
+        """Authenticate again within `seconds`, the rest of the operation, and ``connectTimeoutMS``."""
+        limits = [limit for limit in (seconds, self._options.connect_timeout) if limit is not None]
+        limit = min(limits) + self._login.extra_login_seconds if limits else None
+        error = self._connection.make_timeout_error(self._options.connect_timeout, "connectTimeoutMS")
+        with interrupt_after(limit, error):
+            self._login.authenticate_again(self._run_command, seconds)
+
+    def _run_command(self, database: str, command: Document) -> Document:
+        request_id = next_request_id()
+        body = bson.encode({**command, **self._options.server_api, "$db": database})
+        answer = self._connection.exchange(request_id, encode_op_msg(request_id, 0, body), None, bson.decode)
+        check(answer, ERROR)
+        reply = redacted(answer, command.get("payload"), (self._authenticator.credential.username,))
+        if not reply.get("ok"):
+            message = str(reply.get("errmsg") or "Authentication failed").rstrip(".")
+            raise OperationFailure(f"{message} ({self._authenticator.credential})", reply.get("code"), reply)
+        return reply

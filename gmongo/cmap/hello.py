@@ -1,4 +1,4 @@
-"""Reply to a hello command. The module checks every field, because the peer may not be a MongoDB server."""
+"""Reply to a hello command, with checks, because the peer may not be a MongoDB server."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from gmongo.wire.reply_schema import ERROR, HELLO, HELLO_NUMBERS, check
 
 
 class Hello:
-    """Checked reply to a hello command. `duration` is the time in seconds from the command to the reply."""
+    """Checked reply to a hello command. `duration` is the round trip time in seconds."""
 
     def __init__(self, reply: Document, duration: float) -> None:
         self.reply = reply
         self.duration = duration
         self.hello_ok: bool = bool(reply.get("helloOk"))
         self.is_mongos: bool = reply.get("msg") == "isdbgrid"
-        # A member that has no replica set configuration replies with `isreplicaset`.
+        # A replica set member without a configuration replies with `isreplicaset`.
         in_replica_set = "setName" in reply or bool(reply.get("isreplicaset"))
         self.is_standalone: bool = not self.is_mongos and not in_replica_set
         self.max_bson_size: int = reply.get("maxBsonObjectSize", sizes.MAX_BSON_SIZE)
         self.max_command_size = self.max_bson_size + sizes.COMMAND_OVERHEAD
         self.max_message_size: int = reply.get("maxMessageSizeBytes", sizes.MAX_MESSAGE_SIZE)
-        # Maximum size in bytes of a batch of writes. Only automatic encryption sets a lower value.
+        # Maximum size in bytes of a batch of writes. Only automatic encryption sets a lower maximum.
         self.max_batch_size: int = self.max_message_size
         self.max_wire_version: int = reply.get("maxWireVersion", 0)
         self.max_write_batch_size: int = reply.get("maxWriteBatchSize", sizes.MAX_WRITE_BATCH_SIZE)
@@ -34,7 +34,7 @@ class Hello:
 
 
 def read_hello(reply: Document, duration: float) -> Hello:
-    """Check that a hello command succeeded and that the fields of its reply have the right types. Return the reply."""
+    """Check a reply to a hello command and its fields. Return the checked reply."""
     check(reply, ERROR, "a hello")
     if not reply.get("ok"):
         message = reply.get("errmsg") or reply.get("$err") or "hello failed"
@@ -42,8 +42,8 @@ def read_hello(reply: Document, duration: float) -> Hello:
     check(reply, HELLO, "a hello")
     fields = {field: value for field, value in reply.items() if value is not None}
     for field in HELLO_NUMBERS.keys() & fields.keys():
-        # Omit a number that is out of range. If this function raised an error, each operation would wait until server
-        # selection times out. If the wire version is missing, the compatibility check fails immediately.
+        # Omit a number that is out of range. An error would make each operation wait until server selection
+        # times out. Without a wire version, the compatibility check fails immediately.
         number = fields.pop(field)
         if HELLO_NUMBERS[field](number) is None:
             fields[field] = int(number)

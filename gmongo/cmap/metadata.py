@@ -15,7 +15,7 @@ from gmongo._version import __version__
 from gmongo.driver_info import DriverInfo
 
 _MAX_SIZE = 512
-_OWN = {"name": "gmongo", "version": __version__}  # never truncated
+_DRIVER_FIELDS = {"name": "gmongo", "version": __version__}  # the driver name and version are never truncated
 
 # Name of each function-as-a-service platform -> environment variables that identify the platform.
 _FAAS_VARIABLES = {
@@ -24,7 +24,7 @@ _FAAS_VARIABLES = {
     "gcp.func": ("K_SERVICE", "FUNCTION_NAME"),
     "vercel": ("VERCEL",),
 }
-# Name of each platform -> its metadata fields: name of the field -> (environment variable, type of the value).
+# Metadata fields of each platform: field name -> (environment variable, type of the value).
 _FAAS_FIELDS: dict[str, dict[str, tuple[str, type]]] = {
     "aws.lambda": {"region": ("AWS_REGION", str), "memory_mb": ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", int)},
     "azure.func": {},
@@ -38,24 +38,24 @@ _FAAS_FIELDS: dict[str, dict[str, tuple[str, type]]] = {
 
 
 def client_metadata(app_name: str | None, wrappers: tuple[DriverInfo, ...] = ()) -> DocumentDict:
-    """Return the `client` document of a handshake, at most 512 bytes. Omit wrapping libraries that do not fit."""
-    document = _document(app_name, wrappers)
-    while not _shorten(document) and len(wrappers) > 1:
+    """Return the `client` document of a handshake, which is limited to 512 bytes."""
+    document = _build_document(app_name, wrappers)
+    while not _shorten_document(document) and len(wrappers) > 1:
         wrappers = wrappers[:-1]
-        document = _document(app_name, wrappers)
+        document = _build_document(app_name, wrappers)
     driver = document["driver"]
     for field in sorted(driver, key=lambda field: -len(driver[field])):
-        _cut(document, driver, field, len(_OWN[field]))
+        _truncate_field(document, driver, field, len(_DRIVER_FIELDS[field]))
     return document
 
 
-def _document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> DocumentDict:
+def _build_document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> DocumentDict:
     implementation = f"{platform.python_implementation()} {platform.python_version()}"
     document: DocumentDict = {"application": {"name": app_name}} if app_name else {}
     document["driver"] = {
-        "name": "|".join([_OWN["name"], *(info.name for info in wrappers if info.name)]),
+        "name": "|".join([_DRIVER_FIELDS["name"], *(info.name for info in wrappers if info.name)]),
         # `name` and `version` list the libraries in the same order. A library without a version has an empty version.
-        "version": "|".join([_OWN["version"], *(info.version or "" for info in wrappers if info.name)]).rstrip("|"),
+        "version": "|".join([__version__, *(info.version or "" for info in wrappers if info.name)]).rstrip("|"),
     }
     document["os"] = {
         "type": platform.system() or sys.platform,
@@ -66,14 +66,14 @@ def _document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> Documen
     document["platform"] = "|".join(
         [f"{implementation} (gevent {gevent.__version__})", *(info.platform for info in wrappers if info.platform)]
     )
-    environment = _environment(os.environ)
+    environment = _build_environment(os.environ)
     if environment:
         document["env"] = environment
     return document
 
 
-def faas_name(variables: Mapping[str, str]) -> str | None:
-    """Return the function-as-a-service platform of the process. Return None if no or several platforms match."""
+def detect_faas_platform(variables: Mapping[str, str]) -> str | None:
+    """Return the only matching function-as-a-service platform of the process, or None."""
     matches = [name for name, signs in _FAAS_VARIABLES.items() if any(variables.get(sign) for sign in signs)]
     if variables.get("AWS_EXECUTION_ENV", "").startswith("AWS_Lambda_") and "aws.lambda" not in matches:
         matches.append("aws.lambda")
@@ -82,9 +82,9 @@ def faas_name(variables: Mapping[str, str]) -> str | None:
     return matches[0] if len(matches) == 1 else None
 
 
-def _environment(variables: Mapping[str, str]) -> DocumentDict:
+def _build_environment(variables: Mapping[str, str]) -> DocumentDict:
     environment: DocumentDict = {}
-    name = faas_name(variables)
+    name = detect_faas_platform(variables)
     if name is not None:
         environment["name"] = name
         for field, (variable, convert) in _FAAS_FIELDS[name].items():
@@ -102,8 +102,8 @@ def _environment(variables: Mapping[str, str]) -> DocumentDict:
     return environment
 
 
-def _shorten(document: DocumentDict) -> bool:
-    """Remove fields in the order of the specification. Return True if the document has at most 512 bytes."""
+def _shorten_document(document: DocumentDict) -> bool:
+    """Remove fields in the order of the specification. Return True if the document is small enough."""
     if _fits(document):
         return True
     if "name" in document.get("env", {}):
@@ -112,12 +112,12 @@ def _shorten(document: DocumentDict) -> bool:
         document["os"] = {"type": document["os"]["type"]}
     if not _fits(document):
         document.pop("env", None)
-    _cut(document, document, "platform")
+    _truncate_field(document, document, "platform")
     return _fits(document)
 
 
-def _cut(document: DocumentDict, parent: DocumentDict, field: str, min_bytes: int = 0) -> None:
-    """Truncate `parent[field]` until the document has at most 512 bytes, but keep at least `min_bytes`."""
+def _truncate_field(document: DocumentDict, parent: DocumentDict, field: str, min_bytes: int = 0) -> None:
+    """Truncate `parent[field]` to at least `min_bytes`, if the document exceeds 512 bytes."""
     surplus = len(bson.encode(document)) - _MAX_SIZE
     if surplus > 0:
         text = parent[field].encode()

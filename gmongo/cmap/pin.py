@@ -1,4 +1,4 @@
-"""Pinned connections: connections that cursors and transactions keep checked out between their commands."""
+"""Pinned connections, which cursors and transactions keep checked out between commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class PinnedConnection:
-    """Connection that is pinned to one or more owners: a cursor, or a transaction and its cursors (LB-43)."""
+    """Connection that is pinned to a cursor, or to a transaction and its cursors (LB-43)."""
 
     __slots__ = ("_hub", "_owners", "_user", "connection", "pool")
 
@@ -39,7 +39,7 @@ class PinnedConnection:
             self.pool.check_in(self.connection, error)
 
     def release_soon(self) -> None:
-        """Call :meth:`release` in a new greenlet. Any thread may call this method, even in a finalizer."""
+        """Call :meth:`release` in a new greenlet, from any thread or finalizer."""
         self._hub.loop.run_callback_threadsafe(spawn, self.release)
 
     def check_free(self) -> None:

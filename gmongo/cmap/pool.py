@@ -1,7 +1,7 @@
 """Connection pool of one server.
 
-The module `pool_state` has all state of the pool, and does no I/O. This module waits, connects, closes connections and
-delivers events. Each of these actions may switch greenlets, and begins only when the state is consistent.
+The module `pool_state` contains all state of the pool, and does no I/O. `Pool` waits, connects, closes connections and
+delivers events. These actions may switch greenlets, and start only when the state of the pool is consistent.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from gmongo._background import spawn_for
 from gmongo._documents import DocumentDict
 from gmongo._truncated_repr import decimal, milliseconds
 from gmongo.cmap.checked_out_report import checked_out_report
-from gmongo.cmap.connect_error_labels import label_connect_error
+from gmongo.cmap.connecting import label_connect_error
 from gmongo.cmap.connection import Connection
-from gmongo.cmap.generation import Generations
 from gmongo.cmap.handshake import establish
 from gmongo.cmap.pool_settings import ConnectionSettings, PoolSettings
 from gmongo.cmap.pool_state import PoolState, StateMachine
@@ -32,26 +31,24 @@ from gmongo.monitoring import ConnectionCheckOutFailedReason as FailedReason
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.timeout import TimeLimit, limit_text, remaining
 
-# Maximum number of connections that the error of a check-out timeout lists. Many waiters may time out at once.
+# Maximum number of connections in the error of a check-out timeout. Many check-outs may time out at once.
 _CHECK_OUTS_SHOWN = 5
-# Seconds that the pool waits for the error MaxTimeMSExpired of the server after the operation timed out in the client.
+# Seconds that the pool waits for the server error MaxTimeMSExpired after the timeout of an operation.
 _TIME_FOR_DUE_REPLY = 0.25
-_SHORTEST_PAUSE = 0.1  # seconds between background runs that close idle connections
-_END = -1.0  # return value of `background_run` that ends the background runs
+_SHORTEST_PAUSE = 0.1  # Seconds between background runs that close idle connections.
+_END = -1.0  # Return value of `background_run` that ends the background runs.
 
 
 class PoolOwner(Protocol):
-    """Callbacks by which a pool reports connections to the topology. Callbacks never switch greenlets."""
+    """Callbacks of a pool to the topology. Callbacks never switch greenlets."""
 
-    def connection_established(self, connection: Connection) -> None:
-        """Handle a connection whose handshake and authentication succeeded."""
-
-    def establishment_failed(self, connection: Connection, error: Exception) -> None:
-        """Handle a failure that the server may have caused, before the pool closes the connection (CMAP-A13)."""
+    def connection_established(self, connection: Connection) -> None: ...
+    # Before closing a connection, the pool reports a failure that the server may have caused (CMAP-A13).
+    def establishment_failed(self, connection: Connection, error: Exception) -> None: ...
 
 
 class Pool:
-    """Connection pool of one server. `owner` handles established connections and failed establishments."""
+    """Connection pool of one server. `owner` receives the results of establishments."""
 
     def __init__(
         self,
@@ -64,6 +61,7 @@ class Pool:
         self.address = address
         self.options = options
         self.machine = StateMachine(address, options, connection_options, events)
+        self.generations = self.machine.generations
         self._connection_options = connection_options
         self._owner = owner
         self._events = events
@@ -72,7 +70,7 @@ class Pool:
 
     def _start_background_runs(self) -> None:
         wakeup = self.machine.background_wakeup
-        # In a forked child, the pool gets a new wakeup. Therefore the child's copy of this greenlet ends when it wakes.
+        # A forked child creates a new wakeup, so the inherited copy of the greenlet ends at its next run.
         # The child does not kill the copy, because closing the timer of the copy may crash libuv.
         self._background = spawn_for(
             self, wakeup, lambda pool: pool.background_run() if pool.machine.background_wakeup is wakeup else _END
@@ -82,19 +80,13 @@ class Pool:
         shown = ", ".join(f"{name}={value}" for name, value in self.stats().items() if name != "address")
         return f"<Pool {address_text(self.address)} {shown}>"
 
-    # The state
-
-    @property
-    def generations(self) -> Generations:
-        return self.machine.generations
-
     @property
     def generation(self) -> int:
-        return self.machine.generations.current
+        return self.generations.current
 
     @property
     def operation_count(self) -> int:
-        """Number of operations in progress on the server. Server selection prefers servers with fewer operations."""
+        """Number of operations in progress on the server, which server selection compares."""
         machine = self.machine
         return len(machine.in_use) + len(machine.draining) + len(machine.pending) + len(machine.queue.waiters)
 
@@ -115,12 +107,10 @@ class Pool:
             "oldest_wait": machine.queue.oldest_wait(),
         }
 
-    # Checking out
-
     def check_out(self, deadline: float | None = None) -> Connection:
         """Check out a connection. After the use, the caller must call :meth:`check_in`.
 
-        `deadline` is the end of the operation. ``waitQueueTimeoutMS`` also limits the wait.
+        `deadline` is the end of the operation. ``waitQueueTimeoutMS`` also limits the wait for a connection.
 
         :raises PoolClosedError: the pool is closed.
         :raises AutoReconnect: the pool is paused or cleared, or a new connection could not be established.
@@ -128,7 +118,7 @@ class Pool:
         """
         if self._events.is_enabled():
             return self._check_out_observed(deadline)
-        connection = self.machine.check_out_available() or self._obtain(deadline)
+        connection = self.machine.check_out_available() or self._obtain_connection(deadline)
         connection.checked_out_by = ref(getcurrent())
         connection.checked_out_at = _clock.monotonic()
         return connection
@@ -138,9 +128,9 @@ class Pool:
         delivery.record(events.check_out_started)
         try:
             delivery.deliver()
-            connection = self.machine.check_out_available() or self._obtain(deadline)
+            connection = self.machine.check_out_available() or self._obtain_connection(deadline)
         except BaseException as error:
-            delivery.record(events.check_out_failed, _failed_reason(error), error, _clock.monotonic() - started)
+            delivery.record(events.check_out_failed, _get_failure_reason(error), error, _clock.monotonic() - started)
             self.finish(error)
             raise
         connection.checked_out_by = ref(getcurrent())
@@ -148,41 +138,40 @@ class Pool:
         delivery.record(events.checked_out, connection.id, connection.checked_out_at - started)
         try:
             delivery.deliver()
-        except BaseException as error:  # check in the connection, because the caller does not receive it
+        except BaseException as error:  # the caller does not receive the connection
             self.check_in(connection, error)
             raise
         return connection
 
-    def _obtain(self, deadline: float | None) -> Connection:
-        """Return an available connection, immediately or after a wait in the queue, or establish a new connection."""
+    def _obtain_connection(self, deadline: float | None) -> Connection:
+        """Return an available connection, or wait in the queue, or establish a new connection."""
         machine = self.machine
-        offer = machine.request()
-        # After any exception below, the offer (a connection or a place in the wait queue) returns to the pool. The next
-        # waiter then gets the connection.
+        offer = machine.request_connection()
+        # After an exception, return the offer (a connection or a place in the wait queue) to the pool.
+        # The next waiter then receives the connection.
         try:
             self.finish()
-            connection = self._wait(offer, deadline) if isinstance(offer, Waiter) else offer
+            connection = self._wait_for_connection(offer, deadline) if isinstance(offer, Waiter) else offer
             if connection in machine.pending:
                 connection.checked_out_by, connection.checked_out_at = ref(getcurrent()), _clock.monotonic()
                 self._establish(connection, deadline)
                 machine.check_out_established(connection)
                 self.finish()
         except BaseException as error:
-            machine.give_up(offer)
+            machine.return_offer(offer)
             self.finish(error)
             raise
         return connection
 
-    def _wait(self, waiter: Waiter[Connection], deadline: float | None) -> Connection:
+    def _wait_for_connection(self, waiter: Waiter[Connection], deadline: float | None) -> Connection:
         limit, left = self.options.wait_queue_timeout, remaining(deadline)
         if left is not None:
             limit = left if limit is None else min(limit, left)
-        connection = waiter.sleep(limit, partial(self._wait_error, limit))
-        self.machine.confirm(connection)
+        connection = waiter.sleep(limit, partial(self._make_wait_error, limit))
+        self.machine.confirm_connection(connection)
         return connection
 
-    def _wait_error(self, limit: float | None) -> WaitQueueTimeoutError:
-        """Return the error for a wait of `limit` seconds. The text contains the pool options."""
+    def _make_wait_error(self, limit: float | None) -> WaitQueueTimeoutError:
         options, machine = self.options, self.machine
         users = ", ".join(f"connections in use by {purpose}: {count}" for purpose, count in machine.in_use_by().items())
         sizes = f". maxPoolSize: {options.max_pool_size or 'without limit'}, {users}"
@@ -202,8 +191,6 @@ class Pool:
             message, details = "Timed out while checking out a Connection from connection pool", sizes + details
         return WaitQueueTimeoutError(message, self.address, longest, details)
 
-    # Establishing
-
     def _establish(self, connection: Connection, deadline: float | None = None, ref: bool = True) -> None:
         """Connect to the server, perform the handshake and authenticate, until the `deadline` of the operation.
 
@@ -213,10 +200,10 @@ class Pool:
         seconds = remaining(deadline)
         expired: NetworkTimeout | None = None
 
-        # The timer calls this function when the timeout expires, so that the error names the current stage.
+        # The timer calls `expire` at the end of the timeout, so that the error names the current stage.
         def expire(_seconds: float) -> NetworkTimeout:
             nonlocal expired
-            expired = connection.timeout_error(seconds)
+            expired = connection.make_timeout_error(seconds)
             return expired
 
         limit = None if seconds is None else TimeLimit(expire, ref=True)
@@ -234,7 +221,7 @@ class Pool:
             duration = _clock.monotonic() - started
             with self._delivery:
                 self._owner.connection_established(connection)
-                machine.established(connection, duration)
+                machine.record_established(connection, duration)
             self._delivery.deliver()
         except BaseException as error:
             # GreenletExit and gevent.Timeout are not subclasses of Exception.
@@ -251,8 +238,6 @@ class Pool:
             if by_server:
                 self._owner.establishment_failed(connection, error)  # type: ignore[arg-type]
             self.machine.fail_establishing(connection)
-
-    # Checking in and closing
 
     def check_in(self, connection: Connection, error: BaseException | None = None) -> None:
         """Check in a connection after its use, or close a connection that is unusable after `error`.
@@ -271,29 +256,26 @@ class Pool:
             self.finish(error)
 
     def _start_reading_late_reply(self, connection: Connection) -> None:
-        """Start a greenlet that reads the late reply of a connection, without a switch."""
         options, pool = self.options, ref(self)
         seconds = options.drain_time if options.drains else _TIME_FOR_DUE_REPLY
         reader = Greenlet(_read_late_reply, connection, seconds, options.drain_bytes)
-        # the link runs even if the greenlet is killed before its start
+        # the linked function runs even if the greenlet is killed before its start
         reader.link(lambda _reader: _end_draining(pool, connection))
         reader.start()
 
     def finish(self, error: BaseException | None = None) -> None:
         """Finish a step of the state machine: deliver the events of the step, and close the dropped connections.
 
-        After a kill of the greenlet or a timeout of the application, the delivery does not wait for other greenlets.
+        If `error` is a kill or a timeout of the application, the delivery does not wait for other greenlets.
         """
-        # A listener may switch to a greenlet that finishes another step, so take the dropped connections first. Close
-        # the connections after the delivery, even if the delivery raises an exception.
+        # First remove the dropped connections, because a listener may switch to a greenlet that calls `finish`.
+        # Close the connections even if the delivery raises an exception.
         dropped = self.machine.take_dropped()
         try:
             self._delivery.deliver_after(error)
         finally:
             for connection in dropped:
                 connection.close()
-
-    # Ready, clear, close
 
     def ready(self) -> None:
         self.machine.ready()
@@ -302,7 +284,7 @@ class Pool:
     def clear(
         self, cause: BaseException | None = None, service_id: ObjectId | None = None, interrupt: bool = False
     ) -> None:
-        """Clear and pause the pool, or behind a load balancer clear only the connections of one service.
+        """Clear and pause the pool. Behind a load balancer, clear only the connections of one service.
 
         `cause` is the error that caused the clear. `interrupt` means ``interruptInUseConnections``.
         """
@@ -315,20 +297,18 @@ class Pool:
         self.finish()
 
     def close(self) -> None:
-        """Close the pool: interrupt pending connections, and close connections in use at their check-in."""
+        """Close the pool, and interrupt pending connections. A check-in closes a connection in use."""
         for connection in self.machine.close():
             connection.interrupt(PoolClosedError(self.address))
         self.finish()
 
     def interrupt(self, error: BaseException) -> None:
-        """Interrupt the connections in use, without a switch. The operations on these connections raise `error`."""
+        """Raise `error` in all operations on connections in use, without a switch."""
         for connection in list(self.machine.in_use):
             connection.interrupt(error)
 
-    # Background runs
-
     def background_run(self) -> float:
-        """Close perished connections, and start to establish a connection if necessary, without a wait.
+        """Close perished connections, and start to establish a connection if necessary, without waiting.
 
         Return the seconds until the next run, or a negative number if no run follows (CMAP-172 to CMAP-177).
         """
@@ -346,12 +326,11 @@ class Pool:
         return min(pauses)
 
     def remove_perished(self) -> None:
-        """Close the available connections that have perished (CMAP-173)."""
         self.machine.remove_perished()
         self.finish()
 
     def populate(self) -> None:
-        """Establish a connection if the pool needs one, and make the connection available (CMAP-94 to CMAP-103)."""
+        """Make a new connection available, if necessary (CMAP-94 to CMAP-103)."""
         connection = self.machine.begin_populating()
         if connection is None:
             return
@@ -363,41 +342,35 @@ class Pool:
         finally:
             self.finish()
 
-    # Forking
-
     def mark_forked(self, make_error: Callable[[], Exception]) -> None:
-        """Pause the pool of a forked child before any greenlet runs, without I/O and switches.
-
-        `make_error` returns the error for greenlets that use an inherited connection or wait in the queue.
-        """
+        """Pause the pool of a forked child. `make_error` returns the error for inherited greenlets."""
         self.machine.mark_forked(make_error)
         self._delivery.reset_after_fork()
 
     def reset_after_fork(self) -> None:
-        """At the first use in a forked child, drop the connections of the parent process (CMAP-45, CMAP-A26)."""
+        """Drop the connections of the parent process in a forked child (CMAP-45, CMAP-A26)."""
         self.machine.reset_after_fork()
         self.finish()
         self._start_background_runs()
 
 
 def _populate(reference: ref[Pool]) -> None:
-    pool = reference()
-    if pool is not None:
-        try:
+    try:
+        if (pool := reference()) is not None:
             pool.populate()
-        except Exception:
-            pass  # the topology has already handled the error
+    except Exception:
+        pass  # the topology has already handled the error
 
 
 def _read_late_reply(connection: Connection, seconds: float, max_bytes: int) -> None:
     try:
         connection.read_late_reply(seconds, max_bytes)
-    except BaseException:  # the connection stores its error, and the link of the greenlet notifies the pool
+    except BaseException:  # the connection stores the error for `_end_draining`
         pass
 
 
 def _end_draining(reference: ref[Pool], connection: Connection) -> None:
-    """Make a connection available after its late reply, or close the connection if the reply did not arrive."""
+    """Make a connection available after its late reply, or close an unusable connection."""
     pool = reference()
     if pool is None or connection.inherited:  # a forked child must not use the connection
         connection.close()
@@ -406,7 +379,7 @@ def _end_draining(reference: ref[Pool], connection: Connection) -> None:
         pool.finish()
 
 
-def _failed_reason(error: BaseException) -> str:
+def _get_failure_reason(error: BaseException) -> str:
     if isinstance(error, PoolClosedError):
         return FailedReason.POOL_CLOSED
     if isinstance(error, WaitQueueTimeoutError):

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 class ConnectionSettings:
     """Connection settings. Times are in seconds, and None means no limit."""
 
-    connect_timeout: float | None = 20.0  # for the name lookup, and then for each attempt to connect and authenticate
-    socket_timeout: float | None = None  # for one request and its reply
+    connect_timeout: float | None = 20.0  # Limit of the name lookup and of each connection attempt.
+    socket_timeout: float | None = None  # Limit of one request and its reply.
     metadata: Document = field(default_factory=dict)
-    compressors: tuple[str, ...] = ()  # names in the order of preference
-    server_api: Document = field(default_factory=dict)  # the Stable API fields of every command
+    compressors: tuple[str, ...] = ()  # Names in the order of preference.
+    server_api: Document = field(default_factory=dict)  # Stable API fields of every command.
     load_balanced: bool = False
     zlib_level: int = -1
     tls: Tls | None = None
     proxy: Proxy | None = None
-    authenticator: Authenticator | None = None  # for pool connections
+    authenticator: Authenticator | None = None  # Monitors do not authenticate.
     order: AddressOrder = field(default_factory=AddressOrder, compare=False, repr=False)
 
 
@@ -39,9 +39,9 @@ class PoolSettings:
     min_pool_size: int = 0
     max_idle_time: float | None = None  # None means no limit
     max_connecting: int = 2
-    wait_queue_timeout: float | None = None  # None means no limit
-    background_interval: float = 10.0  # pause between two background runs. A negative number disables background runs
-    drains: bool = False  # True if the pool waits for late replies to interrupted operations
-    drain_time: float = 1.0  # maximum time that the pool waits for a late reply
-    drain_bytes: int = 1 << 20  # maximum size of a late reply
-    specified: Document = field(default_factory=dict)  # options that the application has set, with the names of CMAP
+    wait_queue_timeout: float | None = None  # None means no limit.
+    background_interval: float = 10.0  # Pause between two background runs. A negative number disables the runs.
+    drains: bool = False  # True if the pool waits for late replies to interrupted operations.
+    drain_time: float = 1.0  # Maximum time that the pool waits for a late reply.
+    drain_bytes: int = 1 << 20  # Maximum size of a late reply.
+    specified: Document = field(default_factory=dict)  # Options that the application has set.

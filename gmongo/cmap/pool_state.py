@@ -1,6 +1,6 @@
 """State of a pool: four sets of connections, the wait queue, the generations, and the pool state (such as paused).
 
-This state machine does no I/O, and only its methods change the state. Every method is a critical section: no method
+The state machine does no I/O, and only its methods change the state. Every method is a critical section: no method
 switches greenlets, and the state is consistent before and after each method. Methods record events in the order of the
 specification, and return or store the connections that the pool must establish, interrupt or close. The sizes of the
 sets are the connection counts of the specification.
@@ -26,13 +26,13 @@ from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionClosedReason as ClosedReason
 from gmongo.wire.address import Address, address_text
 
-# Pause in seconds after the background greenlet first fails to establish a connection for `minPoolSize`. Each further
-# failure doubles the pause, up to the interval of the background runs.
+# Seconds of the first backoff after the background greenlet fails to establish a connection. Each further failure
+# doubles the backoff, up to the interval of the background runs.
 _FIRST_BACKOFF = 1.0
 
 
 class PoolState(Enum):
-    """The states of a pool (CMAP-60 to CMAP-62)."""
+    """States of a pool (CMAP-60 to CMAP-62)."""
 
     PAUSED = "paused"
     READY = "ready"
@@ -48,27 +48,25 @@ class StateMachine:
         self.address = address
         self.state = PoolState.PAUSED
         self.generations = Generations()
-        # Connections of this generation need no further check before use. None means that all connections need a check.
+        # Connections of this generation need no check before their use. None means that all connections need a check.
         self.fit_generation: int | None = None
         self.queue: WaitQueue[Connection] = WaitQueue()
-        self.pending: set[Connection] = set()  # connections that are not yet established
-        self.available: deque[Connection] = deque()  # the right end is the most recently used connection
-        self.in_use: set[Connection] = set()  # connections that are checked out
-        self.draining: set[Connection] = set()  # connections that wait for a late reply after their check-in
-        self.background_wakeup = Wakeup()  # wakes the background greenlet
+        self.pending: set[Connection] = set()  # Connections that are not yet established.
+        self.available: deque[Connection] = deque()  # The last connection is the most recently used.
+        self.in_use: set[Connection] = set()  # Connections that are checked out.
+        self.draining: set[Connection] = set()  # Connections with an outstanding late reply.
+        self.background_wakeup = Wakeup()  # Wakes the background greenlet.
         self._options = options
         self._connection_options = connection_options
         self._events = events
         self._last_id = 0
-        self._cause: BaseException | None = None  # error that caused the last pause of the pool
-        self._dropped: list[Connection] = []  # connections that the pool must close
-        self._may_populate = False  # True after the delivery of the ready event (CMAP-81)
+        self._cause: BaseException | None = None  # Error that caused the last pause of the pool.
+        self._dropped: list[Connection] = []  # Connections that the pool must close.
+        self._may_populate = False  # True after the delivery of the ready event (CMAP-81).
         self._populating: Connection | None = None
-        self._populate_backoff = 0.0  # seconds that the background greenlet waits after its last failed attempt
-        self._populate_backoff_ends = 0.0  # end of this wait, as measured by _clock.monotonic()
+        self._populate_backoff = 0.0  # Backoff of the background greenlet in seconds.
+        self._populate_backoff_ends = 0.0  # End of the backoff (`_clock.monotonic()`).
         events.record(events.pool_created, options.specified)
-
-    # Counts
 
     @property
     def total(self) -> int:
@@ -76,7 +74,6 @@ class StateMachine:
         return len(self.pending) + len(self.available) + len(self.in_use) + len(self.draining)
 
     def in_use_by(self) -> dict[str, int]:
-        """Return the number of connections in use for each purpose."""
         counts = Counter(connection.purpose for connection in list(self.in_use))
         return {purpose.value: counts[purpose] for purpose in Purpose}
 
@@ -85,12 +82,10 @@ class StateMachine:
         limit = self._options.max_pool_size
         return len(self.pending) < self._options.max_connecting and (limit == 0 or self.total < limit)
 
-    # Checking out
-
     def check_out_available(self) -> Connection | None:
-        """Check out the most recently used connection, unless it needs a check or a greenlet waits. Hot path."""
-        # Critical section: a connection moves from `available` to `in_use` before another greenlet runs. Greenlets in
-        # the queue get available connections first.
+        """Check out an available connection, or return None if a check or a wait is necessary."""
+        # Hot path and critical section: a connection moves from `available` to `in_use` before another greenlet
+        # runs. Greenlets in the queue receive available connections first.
         available = self.available
         if available and available[-1].generation == self.fit_generation and not self.queue.waiters:
             connection = available.pop()
@@ -98,23 +93,23 @@ class StateMachine:
             return connection
         return None
 
-    def request(self) -> Connection | Waiter[Connection]:
-        """Return a checked-out connection, a pending connection for the caller to establish, or a new waiter."""
+    def request_connection(self) -> Connection | Waiter[Connection]:
+        """Return a connection in use, a pending connection for establishment, or a new waiter."""
         if self.state is not PoolState.READY:
-            raise self._check_out_error()
-        # Critical section: if a check-in ran between `_take` and `join`, it would find no waiter, and this check-out
-        # would wait although a connection is available.
-        connection = None if self.queue.waiters else self._take()  # greenlets that already wait come first
+            raise self._make_check_out_error()
+        # Critical section: a check-in between `_take_connection` and `join` would find no waiter. The check-out
+        # would then wait although a connection is available.
+        connection = None if self.queue.waiters else self._take_connection()
         return connection or self.queue.join()
 
-    def _take(self) -> Connection | None:
+    def _take_connection(self) -> Connection | None:
         while self.available:
             connection = self.available.pop()
-            reason = self._perished_reason(connection)
+            reason = self._get_perished_reason(connection)
             if reason is None:
                 self.in_use.add(connection)
                 return connection
-            self._drop(connection, reason)
+            self._drop_connection(connection, reason)
         return self._add_pending() if self.has_room() else None
 
     def _add_pending(self) -> Connection:
@@ -123,9 +118,9 @@ class StateMachine:
         return connection
 
     def _serve_waiters(self) -> None:
-        """Hand connections or free slots to the waiters in order. Call this method when a slot may have become free."""
+        """Hand connections or free slots to the waiters in order, after a slot may have become free."""
         while self.queue.waiters and self.state is PoolState.READY:
-            connection = self._take()
+            connection = self._take_connection()
             if connection is None:
                 return
             self.queue.hand_over(connection)
@@ -133,7 +128,7 @@ class StateMachine:
     def _leave_pending(self, connection: Connection) -> None:
         """Free the ``maxConnecting`` slot of a connection for a waiter or the background greenlet (CMAP-97)."""
         # Waiters are first, because the background greenlet wakes in a later iteration of the event loop.
-        self.pending.discard(connection)  # after a fork, the child has already removed the connection
+        self.pending.discard(connection)  # After a fork, the child has already removed the connection.
         self._serve_waiters()
         self._wake_background()
 
@@ -141,25 +136,23 @@ class StateMachine:
         if self.needs_connection():
             self.background_wakeup.set()
 
-    def confirm(self, connection: Connection) -> None:
+    def confirm_connection(self, connection: Connection) -> None:
         """Check that a resumed waiter may still use the connection that the pool handed over."""
-        # After a clear, the waiter does not rejoin the queue, because it would be behind later waiters.
+        # After a clear, the waiter does not rejoin the queue, because the waiter would be behind later waiters.
         if self.state is not PoolState.READY or (
-            connection not in self.pending and self._broken_reason(connection) is not None
+            connection not in self.pending and self._get_broken_reason(connection) is not None
         ):
-            raise self._check_out_error()
+            raise self._make_check_out_error()
 
-    def give_up(self, offer: Connection | Waiter[Connection]) -> None:
-        """Give the result of :meth:`request` back to the pool after a failed check-out, without a check-in event."""
+    def return_offer(self, offer: Connection | Waiter[Connection]) -> None:
+        """Return an offer to the pool after a failed check-out, without a check-in event."""
         # If an exception interrupts a waiter after the hand-over, `leave` returns the connection to the pool.
         connection = self.queue.leave(offer) if isinstance(offer, Waiter) else offer
         if connection in self.pending:
             self._leave_pending(connection)
         elif connection in self.in_use:
             self.in_use.remove(connection)
-            self._release(connection)
-
-    # Establishing
+            self._release_connection(connection)
 
     def begin_establishing(self, connection: Connection) -> None:
         """Set the ID and the generation of a pending connection that the pool is about to establish."""
@@ -169,11 +162,11 @@ class StateMachine:
         self._events.record(self._events.connection_created, connection.id)
 
     def join_service(self, connection: Connection) -> None:
-        """Set the generation of a connection to the generation of its service, which the hello reply names (LB-63)."""
+        """Set the generation of a connection to the generation of its service (LB-63)."""
         if connection.service_id is not None:
-            connection.generation = self.generations.join(connection.service_id)
+            connection.generation = self.generations.add_connection(connection.service_id)
 
-    def established(self, connection: Connection, duration: float) -> None:
+    def record_established(self, connection: Connection, duration: float) -> None:
         """Record that a connection was established in `duration` seconds. The connection stays pending."""
         connection.established_in = duration
         self._events.record(self._events.connection_ready, connection.id, duration)
@@ -184,34 +177,31 @@ class StateMachine:
         """Move an established connection to the connections in use, or raise PoolClosedError (CMAP-A20)."""
         if self.state is PoolState.CLOSED:
             self.pending.discard(connection)
-            self._drop(connection, ClosedReason.POOL_CLOSED)
-            raise self._check_out_error()
+            self._drop_connection(connection, ClosedReason.POOL_CLOSED)
+            raise self._make_check_out_error()
         self.in_use.add(connection)
         self._leave_pending(connection)
 
     def make_available(self, connection: Connection) -> None:
-        """Hand a connection of the background greenlet to a waiter (CMAP-102), or make it available (CMAP-103)."""
+        """Make a connection available (CMAP-103), or hand the connection to a waiter (CMAP-102)."""
         self.pending.discard(connection)
         self._end_populating(connection)
-        self._release(connection)
+        self._release_connection(connection)
 
     def fail_establishing(self, connection: Connection) -> None:
-        """Drop a pending connection after a failed establishment."""
         self.pending.discard(connection)
         if connection is self._populating:
             backoff = 2 * self._populate_backoff or _FIRST_BACKOFF
             self._populate_backoff = min(backoff, self._options.background_interval)
             self._populate_backoff_ends = _clock.monotonic() + self._populate_backoff
         self._end_populating(connection)
-        self._drop(connection, self._broken_reason(connection) or ClosedReason.ERROR)
+        self._drop_connection(connection, self._get_broken_reason(connection) or ClosedReason.ERROR)
         self._serve_waiters()
 
-    # Checking in and closing
-
     def check_in(self, connection: Connection) -> bool:
-        """Check in a connection in use. Hot path.
+        """Check in a connection in use. This method is a hot path.
 
-        :returns: True if there may be events to deliver, connections to close, or a late reply to read. If the
+        :returns: True if the caller may have to deliver events, close connections or read a late reply. If the
             connection is in `draining`, the caller reads its late reply and then calls :meth:`end_draining`.
         """
         observed = self._events.is_enabled()
@@ -223,7 +213,7 @@ class StateMachine:
             if self._may_drain(connection):
                 self.draining.add(connection)
             else:
-                self._release(connection)
+                self._release_connection(connection)
             return True
         # Hand the connection directly to the first waiter. Otherwise the current greenlet could check out the
         # connection again and again before the waiter runs.
@@ -234,11 +224,11 @@ class StateMachine:
             self.available.append(connection)
         return observed
 
-    def _release(self, connection: Connection) -> None:
-        """Drop a broken connection. Hand a usable connection to a waiter, or make it available."""
-        reason = self._broken_reason(connection)
+    def _release_connection(self, connection: Connection) -> None:
+        """Drop a broken connection. Serve a waiter, or make a usable connection available."""
+        reason = self._get_broken_reason(connection)
         if reason is not None:
-            self._drop(connection, reason)
+            self._drop_connection(connection, reason)
             self._serve_waiters()  # a waiter may establish a connection in the free slot
         elif self.queue.waiters and self.state is PoolState.READY:
             self.in_use.add(connection)
@@ -248,15 +238,13 @@ class StateMachine:
                 connection.idle_since = _clock.monotonic()
             self.available.append(connection)
 
-    def _drop(self, connection: Connection, reason: str) -> None:
-        """Store a connection that the pool must close, and wake the background greenlet."""
+    def _drop_connection(self, connection: Connection, reason: str) -> None:
+        """Mark a connection for closing by the pool, and wake the background greenlet."""
         self._events.record(self._events.connection_closed, connection.id, reason, connection.error)
         if connection.service_id is not None:
-            self.generations.leave(connection.service_id)
+            self.generations.remove_connection(connection.service_id)
         self._dropped.append(connection)
         self._wake_background()
-
-    # Late replies
 
     def _may_drain(self, connection: Connection) -> bool:
         """Return True if the pool should wait for a late reply on the connection."""
@@ -264,37 +252,35 @@ class StateMachine:
         return expected and self.state is PoolState.READY and not self._is_stale(connection)
 
     def end_draining(self, connection: Connection) -> None:
-        """End the wait for a late reply: make a usable connection available, or drop an unusable connection."""
+        """Make a usable connection available after a late reply, or drop an unusable connection."""
         if connection in self.draining:
             self.draining.remove(connection)
-            self._release(connection)
+            self._release_connection(connection)
 
     def _stop_draining(self, reason: str) -> None:
-        """Drop connections that wait for a late reply. If `reason` is STALE, drop only stale connections."""
+        """Drop connections that wait for a late reply: only stale connections for the reason STALE."""
         for connection in sorted(self.draining, key=attrgetter("id")):
             if reason == ClosedReason.STALE and not self._is_stale(connection):
                 continue
             self.draining.remove(connection)
-            self._drop(connection, reason)
+            self._drop_connection(connection, reason)
 
     def take_dropped(self) -> list[Connection]:
-        """Return the dropped connections, for the caller to close."""
+        """Return the dropped connections, which the caller must close."""
         dropped, self._dropped = self._dropped, []
         return dropped
 
     def remove_perished(self) -> None:
         """Drop the available connections that have perished (CMAP-173)."""
-        examined = [(connection, self._perished_reason(connection)) for connection in self.available]
+        examined = [(connection, self._get_perished_reason(connection)) for connection in self.available]
         self.available = deque(connection for connection, reason in examined if reason is None)
         for connection, reason in examined:
             if reason is not None:
-                self._drop(connection, reason)
+                self._drop_connection(connection, reason)
         self._serve_waiters()
 
-    # Ready, clear, close
-
     def ready(self) -> None:
-        """Mark a paused pool ready. The background greenlet connects after the delivery of the event (CMAP-81)."""
+        """Mark a paused pool ready. The background greenlet starts after the ready event (CMAP-81)."""
         if self.state is PoolState.PAUSED:
             self._set_state(PoolState.READY)
             generation = self.generations.current
@@ -302,7 +288,7 @@ class StateMachine:
                 self._allow_populating(generation)
 
     def _publish_ready(self, generation: int) -> None:
-        """Publish the ready event during the delivery, and then allow the background greenlet to connect."""
+        """Publish the ready event, and then allow the background greenlet to connect."""
         try:
             self._events.pool_ready()
         finally:
@@ -314,7 +300,7 @@ class StateMachine:
             self.background_wakeup.set()
 
     def clear(self, cause: BaseException | None, service_id: ObjectId | None, interrupt: bool) -> list[Connection]:
-        """Clear the pool or a service (CMAP-A07). Return the connections to interrupt (CMAP-157, CMAP-A09)."""
+        """Clear the pool or a service (CMAP-A07). Return connections to interrupt (CMAP-157, CMAP-A09)."""
         if self.state is PoolState.CLOSED:
             return []
         # Critical section: first advance the generation, so that connections become stale. Then evict the waiters,
@@ -329,40 +315,38 @@ class StateMachine:
         self.background_wakeup.set()
         if not interrupt:
             return []
-        # All of these connections are older than the clear, because no other greenlet has run since the clear began.
+        # The returned connections are older than the clear, because no greenlet has run since the start of the clear.
         return [each for each in (*self.pending, *self.in_use) if each.service_id == service_id]
 
     def _pause(self, cause: BaseException | None) -> None:
         # A pool that is already paused keeps the error that caused its pause.
         self._cause = cause if self.state is PoolState.READY else self._cause or cause
         self._set_state(PoolState.PAUSED)
-        self.queue.evict(self._check_out_error)
+        self.queue.evict(self._make_check_out_error)
 
     def close(self) -> list[Connection]:
-        """Close the pool, and return the pending connections, for the caller to interrupt."""
+        """Close the pool, and return the pending connections, which the caller must interrupt."""
         if self.state is PoolState.CLOSED:
             return []
         # Critical section: change the state first, because evicted waiters and later check-ins read the state.
         self._set_state(PoolState.CLOSED)
         while self.available:
-            self._drop(self.available.popleft(), ClosedReason.POOL_CLOSED)
+            self._drop_connection(self.available.popleft(), ClosedReason.POOL_CLOSED)
         self._stop_draining(ClosedReason.POOL_CLOSED)
         self._events.record(self._events.pool_closed)
-        self.queue.evict(self._check_out_error)
+        self.queue.evict(self._make_check_out_error)
         self.background_wakeup.set()
         return sorted(self.pending, key=attrgetter("id"))
 
     def _set_state(self, state: PoolState) -> None:
-        """Change the state, and compute `fit_generation` again."""
+        """Change the state of the pool, and update `fit_generation`."""
         self.state = state
         self._may_populate = False
         examined = self._connection_options.load_balanced or self._options.max_idle_time is not None
         self.fit_generation = self.generations.current if state is PoolState.READY and not examined else None
 
-    # Populating
-
     def needs_connection(self) -> bool:
-        """Return True if the background greenlet, which establishes one connection at a time, should begin now."""
+        """Return True if the background greenlet should establish a connection now (one at a time)."""
         return (
             self.state is PoolState.READY
             and self._may_populate
@@ -373,7 +357,6 @@ class StateMachine:
         )
 
     def remaining_backoff(self) -> float:
-        """Return the remaining backoff of the background greenlet in seconds."""
         return max(0.0, self._populate_backoff_ends - _clock.monotonic())
 
     def begin_populating(self) -> Connection | None:
@@ -386,13 +369,10 @@ class StateMachine:
     def _end_populating(self, connection: Connection) -> None:
         if connection is self._populating:
             self._populating = None
-            # The background run then starts the next attempt, or waits until the backoff after a failure ends.
+            # The background run starts the next attempt, or waits until the end of the backoff.
             self.background_wakeup.set()
 
-    # Forking
-
     def mark_forked(self, make_error: Callable[[], Exception]) -> None:
-        """Pause the pool of a forked child before any greenlet runs. All connections belong to the parent process."""
         # While the pool is paused, inherited greenlets cannot open connections.
         error = make_error()
         for connection in (*self.pending, *self.available, *self.in_use, *self.draining):
@@ -403,7 +383,6 @@ class StateMachine:
         self.queue.evict(make_error)
 
     def reset_after_fork(self) -> None:
-        """At the first use in a forked child, drop the connections of the parent process (CMAP-45, CMAP-A26)."""
         self._dropped += [*self.pending, *self.available, *self.in_use, *self.draining]
         self.pending, self.available, self.in_use, self.draining = set(), deque(), set(), set()
         self.generations.advance()
@@ -411,10 +390,7 @@ class StateMachine:
         self._populate_backoff = self._populate_backoff_ends = 0.0
         self.background_wakeup = Wakeup()
 
-    # Reasons
-
-    def _check_out_error(self) -> Exception:
-        """Return the error of a check-out from a closed or paused pool."""
+    def _make_check_out_error(self) -> Exception:
         if self.state is PoolState.CLOSED:
             return PoolClosedError(self.address)
         where = address_text(self.address)
@@ -423,7 +399,7 @@ class StateMachine:
             self.address,
         )
 
-    def _broken_reason(self, connection: Connection) -> str | None:
+    def _get_broken_reason(self, connection: Connection) -> str | None:
         """Return the reason to close a connection, in the order of CMAP-A21, or None."""
         if self.state is PoolState.CLOSED:
             return ClosedReason.POOL_CLOSED
@@ -439,9 +415,9 @@ class StateMachine:
         current = self.generations.current if service_id is None else self.generations.generation_of(service_id)
         return connection.generation != current
 
-    def _perished_reason(self, connection: Connection) -> str | None:
+    def _get_perished_reason(self, connection: Connection) -> str | None:
         """Return the reason to close an available connection, or None. Check the idle time last."""
-        reason = self._broken_reason(connection)
+        reason = self._get_broken_reason(connection)
         limit = self._options.max_idle_time
         if reason is None and limit is not None and _clock.monotonic() - connection.idle_since > limit:
             return ClosedReason.IDLE

@@ -25,14 +25,12 @@ _CLOSED = (errno.ECONNRESET, errno.EPIPE)
 class Progress:
     """Current stage in the establishment of a connection, for error texts."""
 
-    __slots__ = ("_address", "_host", "_order", "_since", "peer", "race", "stage")
-
     def __init__(self, host: str, options: ConnectionSettings) -> None:
         self._host = host
         self._order = options.order
-        self._address: SocketAddress | None = None  # None if the host has only one address
-        self.peer = ""  # address of the current attempt, unless this address equals `host`
-        self.race: Race | None = None  # the TCP connections in progress, if the host has several addresses
+        self._address: SocketAddress | None = None  # None if the host has only one address.
+        self.peer = ""  # Address of the current attempt, or empty if equal to `host`.
+        self.race: Race | None = None  # TCP connections in progress to several addresses.
         self.begin(NAME_LOOKUP)
 
     def begin(self, stage: str) -> None:
@@ -40,19 +38,19 @@ class Progress:
         self._since = _clock.monotonic()
 
     def record_address(self, address: SocketAddress, *, is_only_address: bool) -> None:
-        """Record the address of the server or proxy. The connection to this address may not be open yet."""
+        """Record the address of the server or proxy of the current attempt."""
         self._address = None if is_only_address else address
         host = address if isinstance(address, str) else str(address[0])
         self.peer = "" if host == self._host else host
 
     def has_result(self, transport: Transport) -> bool:
-        """Return True if the TCP connection is complete, or if a part of the reply has arrived in a later stage."""
+        """Return True if the TCP connection is complete, or in a later stage if bytes have arrived."""
         return transport.has_peer() if self.stage.startswith(TCP) else transport.has_arrived()
 
     def record_failure(self) -> None:
-        """Move the address of the failed attempt to the end of the address order, if the host has several addresses."""
+        """Move the address of the failed attempt, if not the only address, to the end of the order."""
         if self._address is not None:
-            self._order.note_failure(self._address)
+            self._order.record_failed_address(self._address)
 
     def __str__(self) -> str:
         racing = "" if self.race is None or self.stage != TCP else str(self.race)
@@ -62,7 +60,7 @@ class Progress:
         return f"{self.stage}{peer} for {milliseconds(_clock.monotonic() - self._since)}"
 
     def likely_reason(self, error: TransportError, transport: Transport | None) -> str:
-        """Return a likely reason why the server closed the connection before the hello reply, or an empty text."""
+        """Return a likely reason for a closed connection before the hello reply, or an empty text."""
         closed = error.errno in _CLOSED or str(error) == "connection closed by the server"
         if self.stage != HELLO or not closed:
             return ""

@@ -15,7 +15,7 @@ from gmongo._truncated_repr import milliseconds
 from gmongo.cmap.hello import Hello
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, ProtocolError
 from gmongo.wire.address import Address, address_text
-from gmongo.wire.compression import Compressor, compressed, decompressed
+from gmongo.wire.compression import Compressor, compress_message, decompress_message
 from gmongo.wire.message import OP_COMPRESSED, Buffer, allows_stream, decode_reply
 from gmongo.wire.race import AttemptsTimedOut, Race
 from gmongo.wire.reply import is_well_formed
@@ -37,35 +37,11 @@ class Reauthentication(Protocol):
 
 
 class ServerConnection:
-    """Connection to one server. The constructor does no I/O. `socket_timeout` limits one exchange.
+    """Connection to one server. The constructor does no I/O. `socket_timeout` limits one exchange (in seconds).
 
-    `mid_message` is true from the first byte of a request to the last byte of its reply. In this state, the pool must
-    close the connection, because the next received bytes belong to the old reply.
+    `mid_message` is true from the first byte of a request to the last byte of its reply. If `mid_message` is true, the
+    pool must close the connection, because the next received bytes belong to the old reply.
     """
-
-    __slots__ = (
-        "__weakref__",
-        "_compressor",
-        "_interruption",
-        "_last_reply_id",
-        "_limit",
-        "_stream",
-        "_transport",
-        "address",
-        "authentication",
-        "error",
-        "hello",
-        "id",
-        "inherited",
-        "is_monitor",
-        "mid_message",
-        "progress",
-        "race",
-        "ref",
-        "service_id",
-        "socket_timeout",
-        "unanswered",
-    )
 
     def __init__(
         self, address: Address, socket_timeout: float | None = None, ref: bool = True, is_monitor: bool = False
@@ -78,17 +54,17 @@ class ServerConnection:
         self.hello: Hello
         self.inherited = False  # True in a forked child if the parent process opened the connection
         self.mid_message = False
-        self.error: BaseException | None = None  # error that made the connection unusable
-        self.unanswered: int | None = None  # after an interruption: ID of the request with an outstanding reply
-        self.authentication: Reauthentication | None = None  # None until the connection has authenticated
-        self.progress: Progress | None = None  # None except during the establishment
-        self.race: Race | None = None  # None except while TCP connections to several addresses are in progress
-        self.ref = ref  # True if waiting on the connection keeps the event loop alive
-        self._limit: TimeLimit | None = None  # the first exchange with a timeout creates this timer
+        self.error: BaseException | None = None  # Error that made the connection unusable.
+        self.unanswered: int | None = None  # ID of an interrupted request with an outstanding reply.
+        self.authentication: Reauthentication | None = None  # Set after the authentication.
+        self.progress: Progress | None = None  # Progress of the establishment, or None.
+        self.race: Race | None = None  # TCP connections in progress to several addresses, or None.
+        self.ref = ref  # True if waiting for the connection keeps the event loop alive.
+        self._limit: TimeLimit | None = None  # The first exchange with a timeout creates the timer.
         self._transport: Transport | None = None
         self._interruption: BaseException | None = None
         self._last_reply_id = 0
-        self._stream = 0  # the ID of the request that began the current stream of replies
+        self._stream = 0  # ID of the request that started the current stream of replies.
         self._compressor: Compressor | None = None
 
     def __repr__(self) -> str:
@@ -110,7 +86,6 @@ class ServerConnection:
         return hasattr(self, "hello")
 
     def attach(self, transport: Transport) -> None:
-        """Set the transport of the connection."""
         self.race = None
         self._transport = transport
         # A clear or close of the pool during the name lookup found no socket to interrupt.
@@ -118,7 +93,7 @@ class ServerConnection:
             transport.interrupt(self._interruption)
 
     def attach_race(self, race: Race) -> None:
-        """Set the race between several TCP connections. The caller later attaches the transport of the winner."""
+        """Set the race between several TCP connections. The transport of the winner is attached later."""
         self.race = race
         if self._interruption is not None:
             race.interrupt(self._interruption)
@@ -137,7 +112,7 @@ class ServerConnection:
         self._open_transport().set_max_message_size(hello.max_message_size + sizes.COMMAND_OVERHEAD)
 
     def reauthenticate(self, seconds: float | None = None) -> None:
-        """Authenticate again within `seconds`, because the server replied with ReauthenticationRequired (391)."""
+        """Authenticate again within `seconds`, after the error ReauthenticationRequired (391)."""
         if self.authentication is None:
             raise InvalidOperation(f"{self!r} cannot reauthenticate, because the connection has never authenticated")
         try:
@@ -149,25 +124,23 @@ class ServerConnection:
             raise
 
     def set_ref(self, keep_loop_alive: bool) -> None:
-        """Choose whether waiting on the connection keeps the event loop alive. Background greenlets pass False."""
+        """Set whether a wait for the connection keeps the event loop alive."""
         self.ref = keep_loop_alive
         if self._transport is not None:
             self._transport.set_ref(keep_loop_alive)
-
-    # Requests and replies
 
     def exchange(
         self, request_id: int, buffers: Sequence[bytes], timeout: float | None, decode: Callable[[Buffer], Decoded]
     ) -> Decoded:
         """Send a request and return its reply. During a stream of replies, only return the next reply of the stream.
 
-        `decode` decodes the body. The connection reuses the memory of small bodies, so `decode` must not keep the body.
-        If no time was left before the driver sent data, the connection remains usable after the NetworkTimeout.
+        `decode` must not keep the body of the reply, because the connection reuses the memory of small bodies.
+        If the timeout ended before the driver sent data, the connection remains usable after the NetworkTimeout.
         """
         if self.mid_message:
-            return self._next_of_stream(buffers, timeout, decode)
-        # Set `mid_message` before the first byte of the request, and reset it after the last byte of the reply. The
-        # pool therefore closes the connection after an interruption.
+            return self._receive_next_of_stream(buffers, timeout, decode)
+        # Set `mid_message` before the first byte of the request, and reset `mid_message` after the last byte of the
+        # reply. The pool therefore closes the connection after an interruption.
         self.mid_message = True
         limit = None
         try:
@@ -176,12 +149,12 @@ class ServerConnection:
                 # if no time is left, `limit.begin` raises an error before the driver sends data
                 self.mid_message = timeout > 0
                 limit = self._limit = self._limit or TimeLimit(
-                    partial(_timeout_error, self.address, self._usual_limits)
+                    partial(_make_timeout_error, self.address, self._usual_limits)
                 )
                 limit.begin(timeout, transport)
             try:
                 if self._compressor is not None:
-                    buffers = self._compressed(transport, buffers, self._compressor)
+                    buffers = self._compress(transport, buffers, self._compressor)
                 complete_body = transport.round_trip(buffers, request_id)
                 if complete_body is None:
                     self._stream = request_id
@@ -194,7 +167,7 @@ class ServerConnection:
                     limit.end()
         except BaseException as error:
             if self.mid_message:
-                self._note_unanswered(error, request_id)
+                self._record_unanswered(error, request_id)
                 if isinstance(error, Exception):
                     raise self._store_error(error)
             raise  # raise the same object, because applications compare a `gevent.Timeout` by identity
@@ -209,17 +182,17 @@ class ServerConnection:
             if complete_body is None and not transport.release() and not self.mid_message:
                 self.mark_unusable(ProtocolError("the server sent data after the reply"))
 
-    def _compressed(self, transport: Transport, buffers: Sequence[bytes], compressor: Compressor) -> Sequence[bytes]:
+    def _compress(self, transport: Transport, buffers: Sequence[bytes], compressor: Compressor) -> Sequence[bytes]:
         try:
-            return compressed(buffers, compressor)
+            return compress_message(buffers, compressor)
         except BaseException:
             transport.out_of_step = True  # no request was sent, so do not wait for a late reply
             raise
 
-    def _next_of_stream(
+    def _receive_next_of_stream(
         self, buffers: Sequence[bytes], timeout: float | None, decode: Callable[[Buffer], Decoded]
     ) -> Decoded:
-        """Return the next reply of a stream of replies, and refuse any other request."""
+        """Return the next reply of a stream, or raise InvalidOperation for another request."""
         if not allows_stream(buffers):
             raise InvalidOperation(f"{self!r} is in the middle of another request")
         if self.error is not None:
@@ -227,12 +200,12 @@ class ServerConnection:
         return self.next_reply(timeout, decode)
 
     def next_reply(self, timeout: float | None, decode: Callable[[Buffer], Decoded]) -> Decoded:
-        """Return the next reply of a stream. If `mid_message` is true afterwards, another reply follows."""
+        """Return the next reply of a stream. `mid_message` is true if another reply follows."""
         transport = self._open_transport()
         try:
-            with interrupt_after(timeout, self.timeout_error(timeout), self.ref):
+            with interrupt_after(timeout, self.make_timeout_error(timeout), self.ref):
                 # In MongoDB, `responseTo` is the ID of the previous reply of the stream. In other servers, `responseTo`
-                # is the ID of the request that began the stream.
+                # is the ID of the request that started the stream.
                 body = self._receive(transport, self._last_reply_id, self._stream)
         except Exception as error:
             raise self._store_error(error)
@@ -250,7 +223,7 @@ class ServerConnection:
         reply_id, response_to, opcode, payload = transport.receive(request_id, other_request_id)
         try:
             if opcode == OP_COMPRESSED:
-                opcode, payload = decompressed(payload, transport.max_message_size)
+                opcode, payload = decompress_message(payload, transport.max_message_size)
             body, self.mid_message = decode_reply(opcode, payload, reply_id, response_to)
         except BaseException:
             transport.out_of_step = True  # the reply was received, so do not wait for a late reply
@@ -262,17 +235,15 @@ class ServerConnection:
         """Send a request that has no reply."""
         self.mid_message = True
         try:
-            with interrupt_after(timeout, self.timeout_error(timeout), self.ref):
+            with interrupt_after(timeout, self.make_timeout_error(timeout), self.ref):
                 if self._compressor is not None:
-                    buffers = compressed(buffers, self._compressor)
+                    buffers = compress_message(buffers, self._compressor)
                 self._open_transport().send(buffers)
         except Exception as error:
             raise self._store_error(error)
         self.mid_message = False
 
-    # Late replies
-
-    def _note_unanswered(self, error: BaseException, request_id: int) -> None:
+    def _record_unanswered(self, error: BaseException, request_id: int) -> None:
         """Store the ID of an interrupted request, if only the reply to this request is outstanding."""
         transport = self._transport
         if transport is None or transport.out_of_step or transport.closed:
@@ -287,43 +258,42 @@ class ServerConnection:
             raise AutoReconnect(f"{address_text(self.address)}: connection is not open")
         return self._transport
 
-    # Errors
     def _store_error(self, error: Exception) -> Exception:
         if isinstance(error, (TransportError, ProtocolError)):
             cause = error
             if isinstance(cause, TransportError):
-                error = self.network_error(cause)
+                error = self.make_network_error(cause)
             else:
                 error = type(cause)(f"{address_text(self.address)}: {cause}")
             error.__cause__ = cause
         self.error = without_frames(error)
         return error
 
-    def network_error(self, error: TransportError) -> AutoReconnect:
-        """Convert a transport error to an AutoReconnect error, which names the stage of the establishment."""
+    def make_network_error(self, error: TransportError) -> AutoReconnect:
+        """Convert a transport error to an AutoReconnect error that names the establishment stage."""
         kind = NetworkTimeout if isinstance(error, AttemptsTimedOut) else AutoReconnect
         text = f"{address_text(self.address)}: {error}"
         progress = self.progress
         if progress is None:
             return kind(text)
-        return _with_stable_text(
+        return _set_stable_text(
             kind(f"{text} ({progress}{progress.likely_reason(error, self._transport)})"), text, progress
         )
 
-    def timeout_error(self, seconds: float | None, option: str | None = None) -> NetworkTimeout:
-        """Return the error for a timeout of `seconds`, which `option` sets. None means the usual option."""
+    def make_timeout_error(self, seconds: float | None, option: str | None = None) -> NetworkTimeout:
+        """Return the error for a timeout of `seconds`, which `option` or the usual option sets."""
         progress = self.progress
         if progress is None or seconds is None or seconds <= 0:
-            return _timeout_error(self.address, self._usual_limits, seconds, option)
+            return _make_timeout_error(self.address, self._usual_limits, seconds, option)
         limit = f"limit {milliseconds(seconds)}: {option or limit_text(seconds)}"
         where = address_text(self.address)
-        return _with_stable_text(
+        return _set_stable_text(
             NetworkTimeout(f"{where}: timed out ({progress}; {limit})"), f"timed out ({limit})", progress
         )
 
     @property
     def _usual_limits(self) -> tuple[str, float | None]:
-        """Name of the option that usually limits an exchange, and its value in seconds. None matches any timeout."""
+        """Name and seconds of the option that usually limits an exchange. None matches any timeout."""
         return ("connectTimeoutMS", None) if self.is_monitor else ("socketTimeoutMS", self.socket_timeout or -1.0)
 
     def mark_unusable(self, error: BaseException) -> None:
@@ -336,14 +306,13 @@ class ServerConnection:
             self.mark_unusable(error)
 
     def interrupt(self, error: BaseException) -> None:
-        """Raise `error` in the current or next use of the connection, and close the socket, without a switch."""
+        """Close the socket, and raise `error` in the current or next use, without a switch."""
         self.error = self._interruption = without_frames(error)
         link = self._transport or self.race
         if link is not None:
             link.interrupt(error)
 
     def mark_forked(self, error: BaseException) -> None:
-        """Prevent a forked child from using the inherited socket."""
         self.inherited = True
         self.error = self._interruption = error
         link = self._transport or self.race
@@ -359,13 +328,13 @@ class ServerConnection:
             link.close()
 
 
-def _with_stable_text(error: NetworkError, text_without_duration: str, progress: Progress) -> NetworkError:
-    """Store a second error text without the duration of the stage, so that equal failures have equal texts."""
+def _set_stable_text(error: NetworkError, text_without_duration: str, progress: Progress) -> NetworkError:
+    """Store an error text without the duration of the stage, which is equal for equal failures."""
     error._stable_text = f"{text_without_duration} ({progress.stage} {progress.peer})"
     return error
 
 
-def _timeout_error(
+def _make_timeout_error(
     address: Address, usual_limit: tuple[str, float | None], seconds: float | None, option: str | None = None
 ) -> NetworkTimeout:
     """Return the error for a timeout, which names the option and the length of the timeout."""

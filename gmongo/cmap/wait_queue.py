@@ -1,6 +1,6 @@
 """First-in, first-out wait queue of greenlets (CMAP-37 to CMAP-42, CMAP-104 to CMAP-113).
 
-The pool hands each connection to the waiter at the head. After a timeout or a kill, a waiter leaves the queue
+The pool hands each connection to the first waiter. After a timeout or a kill, a waiter leaves the queue
 immediately, and returns a received connection to the pool.
 """
 
@@ -38,11 +38,19 @@ class Waiter(Generic[Item]):
         self._waking: IWatcher | None = None
 
     def sleep(self, limit: float | None, make_timeout_error: Callable[[], Exception]) -> Item:
-        """Return an item, after a wait of at most `limit` seconds. Raise the error of a timeout or an eviction."""
-        if limit is None:
-            self._sleep()
-        else:
-            self._sleep_for(limit, make_timeout_error)
+        """Wait for an item for at most `limit` seconds. Raise the error of a timeout or an eviction."""
+        timeout = Timeout(None if limit is None else timer_delay(limit))
+        try:
+            with timeout:
+                self._sleep()
+        except Timeout as expired:
+            if expired is not timeout:
+                raise
+            # use a result that arrived together with the timeout
+            if self.item is None and self.error is None:
+                raise make_timeout_error() from None
+        finally:
+            del timeout  # prevent a reference cycle between this frame and the timeout
         error, self.error = self.error, None
         if error is not None:
             try:
@@ -51,20 +59,6 @@ class Waiter(Generic[Item]):
                 del error  # prevent a reference cycle between this frame and the error
         assert self.item is not None
         return self.item
-
-    def _sleep_for(self, limit: float, make_timeout_error: Callable[[], Exception]) -> None:
-        timeout = Timeout(timer_delay(limit))
-        try:
-            with timeout:
-                self._sleep()
-        except Timeout as error:
-            if error is not timeout:
-                raise
-            # if a result arrived together with the timeout, `sleep` uses the result
-            if self.item is None and self.error is None:
-                raise make_timeout_error() from None
-        finally:
-            del timeout  # prevent a reference cycle between this frame and the timeout
 
     def _sleep(self) -> None:
         switch = self._hub.switch
@@ -79,7 +73,7 @@ class Waiter(Generic[Item]):
                 waking.stop()  # a pending switch would resume the greenlet in a later, unrelated wait
 
     def wake(self) -> None:
-        """Resume a sleeping greenlet in the next loop iteration. Greenlets resume in the order of the `wake` calls."""
+        """Resume a sleeping greenlet in the next loop iteration, in the order of the `wake` calls."""
         if self._asleep:
             if self._waking is not None:
                 self._waking.stop()
@@ -89,21 +83,19 @@ class Waiter(Generic[Item]):
 class WaitQueue(Generic[Item]):
     """Waiters in order of arrival."""
 
-    __slots__ = ("_keep_alive", "waiters")
-
     def __init__(self) -> None:
-        self._keep_alive: IWatcher | None = None  # timer that keeps the event loop alive
-        self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # removals are fast at any position
+        self._keep_alive: IWatcher | None = None  # Timer that keeps the event loop alive.
+        self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # Any waiter can be removed fast.
 
     def join(self, purpose: str | None = None) -> Waiter[Item]:
-        """Add the current greenlet, without a switch. After an exception, the caller must call :meth:`leave`."""
+        """Add the current greenlet, without a switch. After an exception, call :meth:`leave`."""
         waiter: Waiter[Item] = Waiter(purpose)
         self.waiters[waiter] = None
         self._update_keep_alive()
         return waiter
 
     def leave(self, waiter: Waiter[Item]) -> Item | None:
-        """Remove a waiter, and return the item that the waiter has received, or None. Does not switch greenlets."""
+        """Remove a waiter, and return its received item, or None. Does not switch greenlets."""
         self.waiters.pop(waiter, None)  # `hand_over` or `evict` may have removed the waiter already
         self._update_keep_alive()
         return waiter.item
@@ -113,13 +105,13 @@ class WaitQueue(Generic[Item]):
         if self.waiters and self._keep_alive is None:
             self._keep_alive = keep_loop_alive()
         elif not self.waiters and self._keep_alive is not None:
-            holding, self._keep_alive = self._keep_alive, None
-            holding.close()
+            timer, self._keep_alive = self._keep_alive, None
+            timer.close()
 
     def hand_over(self, item: Item) -> None:
-        """Remove the waiter at the head, and hand `item` to it. Does not switch greenlets."""
-        # Critical section: the waiter leaves the queue and gets the item before another greenlet runs.
-        # Therefore no waiter gets two items, and `leave` finds the item even if the waiter never runs.
+        """Remove the first waiter, and hand `item` to this waiter. Does not switch greenlets."""
+        # Critical section: the waiter leaves the queue and receives the item before another greenlet runs.
+        # Therefore no waiter receives two items, and `leave` finds the item even if the waiter never runs.
         waiter, _ = self.waiters.popitem(last=False)
         if not self.waiters:
             self._update_keep_alive()
@@ -127,7 +119,7 @@ class WaitQueue(Generic[Item]):
         waiter.wake()
 
     def hand_over_to_all(self, item: Item) -> None:
-        """Hand `item` to all waiters, which stay in the queue until :meth:`leave`. Does not switch greenlets."""
+        """Hand `item` to all waiters, which stay in the queue. Does not switch greenlets."""
         # The waiters run in the order of the queue, even if an earlier call has already woken some waiters.
         for waiter in self.waiters:
             waiter.item = item
@@ -144,5 +136,5 @@ class WaitQueue(Generic[Item]):
 
     def oldest_wait(self) -> float | None:
         """Return the seconds that the first waiter has waited, or None if the queue is empty."""
-        waiters = list(self.waiters)  # an atomic copy, because another thread may call this method
+        waiters = list(self.waiters)  # atomic copy, because another thread may call this method
         return _clock.monotonic() - waiters[0].since if waiters else None

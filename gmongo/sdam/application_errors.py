@@ -21,9 +21,8 @@ from gmongo.errors import (
     PyMongoError,
     WriteConcernError,
 )
-from gmongo.sdam.network_errors import is_network_error
 from gmongo.sdam.server import Server
-from gmongo.sdam.server_description import ServerDescription, topology_version_of
+from gmongo.sdam.server_description import ServerDescription, find_topology_version, is_network_error
 from gmongo.sdam.settings import TopologySettings
 from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.sdam.transitions import is_stale
@@ -32,7 +31,7 @@ from gmongo.wire.transport import without_frames
 
 
 class ErrorAction(Enum):
-    """Action by which a topology handles an error of a connection to a server."""
+    """Action of a topology after an error of a connection."""
 
     NOTHING = "nothing"
     UNKNOWN = "mark the server Unknown and request a check"
@@ -40,17 +39,14 @@ class ErrorAction(Enum):
     UNKNOWN_CLEAR_AND_CANCEL = "mark the server Unknown, clear its pool and cancel the check in progress"
 
 
-_CLEARS = (ErrorAction.UNKNOWN_AND_CLEAR, ErrorAction.UNKNOWN_CLEAR_AND_CANCEL)
-
-
-def error_action(error: BaseException, during_handshake: bool, max_wire_version: int) -> ErrorAction:
-    """Return the action by which the topology must handle an error. `max_wire_version` is 0 before the hello."""
+def choose_error_action(error: BaseException, during_handshake: bool, max_wire_version: int) -> ErrorAction:
+    """Return the action of the topology after an error. `max_wire_version` is 0 before the hello."""
     if isinstance(error, PoolClearedError):
         return ErrorAction.NOTHING
     if during_handshake:
         if isinstance(error, PyMongoError) and error.has_error_label(OVERLOADED):
-            return ErrorAction.NOTHING  # the overloaded server is reachable, and a clear would add load
-        # cancel the check, because a streaming monitor would otherwise continue to wait
+            return ErrorAction.NOTHING  # The overloaded server is reachable, and a clear would add load.
+        # Cancel the check, because a streaming monitor would otherwise continue to wait.
         if is_network_error(error):
             return ErrorAction.UNKNOWN_CLEAR_AND_CANCEL
         of_server = isinstance(error, (ConnectionFailure, OperationFailure, ProtocolError, BSONError))
@@ -86,36 +82,28 @@ class ErrorTarget(Protocol):
 
 
 def handle_error(topology: ErrorTarget, connection: Connection, error: BaseException, during_handshake: bool) -> None:
-    """Apply a connection error to the topology, unless the error is stale. Does not switch greenlets."""
+    """Apply a connection error to the topology, unless the error is stale, without a switch."""
     server = topology.servers.get(connection.address)
     if server is None:
         return
     current = topology.description.server_descriptions()[server.address]
     # a clear or a newer topology version makes the error stale
     if connection.generation < server.pool.generations.generation_of(connection.service_id) or is_stale(
-        current.topology_version, topology_version_of(error), equal_is_stale=True
+        current.topology_version, find_topology_version(error), equal_is_stale=True
     ):
         return
     wire_version = connection.hello.max_wire_version if connection.handshake_done else 0
-    action = error_action(error, during_handshake, wire_version)
-    if not topology.settings.load_balanced:
-        if action is not ErrorAction.NOTHING:
-            _mark_unknown(topology, current, server, error, action, during_handshake)
-    elif connection.service_id is not None and action in _CLEARS:  # no service ID is known before the hello
-        server.pool.clear(without_frames(error), connection.service_id)
-
-
-def _mark_unknown(
-    topology: ErrorTarget,
-    current: ServerDescription,
-    server: Server,
-    error: BaseException,
-    action: ErrorAction,
-    during_handshake: bool,
-) -> None:
-    # store no traceback, because the description keeps the error while the server is Unknown
+    action = choose_error_action(error, during_handshake, wire_version)
+    if action is ErrorAction.NOTHING:
+        return
+    # remove the traceback, because the description keeps the error while the server is Unknown
     cause = without_frames(error)
-    topology.apply(current.to_unknown(cause), None if action is ErrorAction.UNKNOWN else cause)
+    clears = action is not ErrorAction.UNKNOWN
+    if topology.settings.load_balanced:
+        if clears and connection.service_id is not None:  # no service ID is known before the hello
+            server.pool.clear(cause, connection.service_id)
+        return
+    topology.apply(current.to_unknown(cause), cause if clears else None)
     if action is ErrorAction.UNKNOWN_CLEAR_AND_CANCEL and server.monitor is not None:
         server.monitor.cancel_check()
     if during_handshake or action is not ErrorAction.UNKNOWN_CLEAR_AND_CANCEL:

@@ -1,4 +1,4 @@
-"""Log of recent SDAM events for the client statistics: failed checks, elections, servers that joined or left."""
+"""Log of recent SDAM events for client statistics, such as failed checks and elections."""
 
 from __future__ import annotations
 
@@ -15,42 +15,39 @@ _KEPT = 100
 
 
 class SdamEvent(NamedTuple):
-    """One SDAM event of a server, or several consecutive events of a server with the same kind and error class."""
+    """One or several consecutive SDAM events of a server with one kind and error class."""
 
-    moment: float  # time of the last merged event, as measured by `_clock.monotonic()`
+    moment: float  # Time of the last merged event, as measured by `_clock.monotonic()`.
     kind: str
     address: Address
-    error: BaseException | None  # error of the last merged event
-    times: int  # number of merged events
-    first: float  # time of the first merged event
+    error: BaseException | None  # Error of the last merged event.
+    times: int  # Number of merged events.
+    first: float  # Time of the first merged event.
 
 
 class EventLog:
     """Log of the last hundred SDAM events of one topology."""
 
-    __slots__ = ("events",)
-
     def __init__(self) -> None:
         self.events: deque[SdamEvent] = deque(maxlen=_KEPT)
 
     def record_failed_check(self, description: ServerDescription) -> None:
-        self._add("check failed", description.address, description.error)
+        self._add_event("check failed", description.address, description.error)
 
     def record_changes(
         self, old: Mapping[Address, ServerDescription], new: Mapping[Address, ServerDescription]
     ) -> None:
-        """Record the differences between server descriptions. Does not switch greenlets."""
         for address in new.keys() - old.keys():
-            self._add("joined", address)
+            self._add_event("joined", address)
         for address in old.keys() - new.keys():
-            self._add("left", address)
+            self._add_event("left", address)
         for address, after in new.items():
             before = old.get(address)
-            kind = None if before is None else _change(before, after)
+            kind = None if before is None else _describe_change(before, after)
             if kind is not None:
-                self._add(kind, address, after.error)
+                self._add_event(kind, address, after.error)
 
-    def _add(self, kind: str, address: Address, error: BaseException | None = None) -> None:
+    def _add_event(self, kind: str, address: Address, error: BaseException | None = None) -> None:
         times, events = 1, self.events
         moment = first = _clock.monotonic()
         for last in reversed(events):
@@ -63,7 +60,7 @@ class EventLog:
         events.append(SdamEvent(moment, kind, address, error, times, first))
 
 
-def _change(old: ServerDescription, new: ServerDescription) -> str | None:
+def _describe_change(old: ServerDescription, new: ServerDescription) -> str | None:
     if old.server_type == new.server_type:
         is_primary = new.server_type == SERVER_TYPE.RSPrimary
         return "elected again" if is_primary and old.election_id != new.election_id else None

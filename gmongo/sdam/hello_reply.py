@@ -13,13 +13,13 @@ from gmongo.wire.address import Address
 
 
 def _description_property(name: str) -> Any:
-    """Return a property that returns the attribute `name` of the :class:`ServerDescription` of the reply."""
+    """Return a property for the attribute `name` of the :class:`ServerDescription` of the reply."""
     doc = getattr(ServerDescription, name).__doc__
     return property(lambda reply: getattr(ServerDescription(("", None), reply), name), doc=doc)
 
 
 def _reply_property(name: str, doc: str, default: object = None) -> Any:
-    """Return a property that returns the field `name` of the reply, or `default` if the field is missing."""
+    """Return a property for the field `name` of the reply, with a value for a missing field."""
     return property(lambda reply: reply.get(name, default), doc=doc)
 
 

@@ -16,18 +16,16 @@ from bson.errors import BSONError
 from gmongo import _clock
 from gmongo._background import LongWork
 from gmongo._documents import Document, DocumentDict
-from gmongo.cmap.handshake import establish, first_hello, say_hello
+from gmongo.cmap.handshake import choose_hello_name, establish, send_hello
 from gmongo.cmap.hello import Hello, read_hello
-from gmongo.cmap.metadata import faas_name
+from gmongo.cmap.metadata import detect_faas_platform
 from gmongo.cmap.server_connection import ServerConnection
 from gmongo.errors import AutoReconnect, PyMongoError
 from gmongo.events.sdam import TopologyEvents
 from gmongo.sdam.hello_reply import HelloReply
-from gmongo.sdam.network_errors import is_network_error
 from gmongo.sdam.owned_monitor import OwnedMonitor
-from gmongo.sdam.round_trip_time import RoundTripTime
-from gmongo.sdam.rtt_monitor import RttMonitor
-from gmongo.sdam.server_description import ServerDescription
+from gmongo.sdam.rtt_monitor import RoundTripTime, RttMonitor
+from gmongo.sdam.server_description import ServerDescription, is_network_error
 from gmongo.sdam.settings import MIN_HEARTBEAT_FREQUENCY, TopologySettings
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.message import EXHAUST_ALLOWED, encode_op_msg, next_request_id
@@ -49,11 +47,11 @@ def allows_streaming(mode: str, variables: Mapping[str, str]) -> bool:
 
     The mode ``auto`` forbids the protocol in a serverless function, whose process is frozen between calls.
     """
-    return mode == "stream" or (mode == "auto" and faas_name(variables) is None)
+    return mode == "stream" or (mode == "auto" and detect_faas_platform(variables) is None)
 
 
 class Monitor(OwnedMonitor[MonitorOwner]):
-    """Monitor of one server. Reports the results of checks to its owner."""
+    """Monitor of one server, which reports the results of its checks to its owner."""
 
     def __init__(
         self, address: Address, settings: TopologySettings, events: TopologyEvents, owner: MonitorOwner
@@ -65,18 +63,18 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         self._rtt = RoundTripTime()
         self._rtt_monitor: RttMonitor | None = None
         self._connection: ServerConnection | None = None
-        self._may_retry_from = 0.0  # before this time, no check follows a network error immediately
-        self._last_id = 0  # ID of the newest connection of the monitor. The first ID is 1
-        self._hello_command: str  # hello command of the current connection
+        self._may_retry_from = 0.0  # Before this time, no check follows a network error immediately.
+        self._last_id = 0  # ID of the newest connection of the monitor. The first ID is 1.
+        self._hello_command: str  # Hello command of the current connection.
         self._may_stream = allows_streaming(settings.monitoring_mode, os.environ)
         self._checking = False
-        # Result of the last check. The topology may have marked the server Unknown since. The next awaitable hello must
-        # contain the topology version of this result, because the server replies immediately to another version.
+        # Result of the last check. The topology may have marked the server Unknown after the check. The next
+        # awaitable hello contains the topology version of the result. The server delays only replies to this version.
         self._outcome = ServerDescription(address)
-        self._heartbeat: tuple[float, bool] | None = None  # start of the current heartbeat, and True if awaitable
+        self._heartbeat: tuple[float, bool] | None = None  # start time, and True for an awaitable hello
 
     def request_check(self) -> None:
-        """Request a check after the minimum pause between checks. Has no effect while a check is in progress."""
+        """Request a check after the minimum pause between checks. Ignore the request during a check."""
         self._wakeup.set()
 
     @property
@@ -90,15 +88,14 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         connection = self._connection
         if connection is None:
             return
-        # During a check, the interrupted greenlet closes the connection. Between checks, no greenlet uses it.
+        # During a check, the interrupted greenlet closes the connection. Otherwise, no greenlet uses the connection.
         if self._checking:
-            connection.interrupt(self._cancel_error())
+            connection.interrupt(self._make_cancel_error())
         else:
             self._connection = None
             connection.close()
 
     def stop(self) -> None:
-        """Stop the greenlet, without a switch."""
         self._background.ended = True
         self.cancel_check()
         if self._rtt_monitor is not None:
@@ -109,20 +106,17 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         """Stop the greenlet, and publish the failure of a heartbeat in progress, before the ServerClosed event."""
         connection = self._connection
         self.stop()
-        self._publish_heartbeat_failure(connection, self._cancel_error())
+        self._publish_heartbeat_failure(connection, self._make_cancel_error())
 
-    def _cancel_error(self) -> CheckCancelled:
+    def _make_cancel_error(self) -> CheckCancelled:
         return CheckCancelled(f"check of {address_text(self.address)} cancelled")
 
     def mark_forked(self, error: BaseException) -> None:
-        """Prevent a forked child from using the inherited socket."""
         self._background.ended = True
         if self._connection is not None:
             self._connection.mark_forked(error)
         if self._rtt_monitor is not None:
             self._rtt_monitor.mark_forked(error)
-
-    # The greenlet
 
     def _run(self) -> None:
         work = LongWork()
@@ -144,10 +138,9 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         if description is None:
             return False
         self._outcome = description
-        # Forget the requests that arrived during this check (SM-25). Listeners of the result may request another check.
+        # Ignore requests during the check (SM-25). Listeners of the result may request another check.
         self._wakeup.clear()
-        owner = self._owner()
-        if owner is not None and not self._background.ended:
+        if (owner := self._owner()) is not None and not self._background.ended:
             owner.server_checked(description)
         return self._skips_pause(previous, description)
 
@@ -167,13 +160,11 @@ class Monitor(OwnedMonitor[MonitorOwner]):
     def _pause(self) -> None:
         """Sleep until the next check is due or requested, but at least for the minimum pause of 500 ms (SM-119)."""
         earliest = _clock.monotonic() + MIN_HEARTBEAT_FREQUENCY
-        # A listener may have called `stop` before the end of the check cleared the wakeup. If so, do not sleep.
+        # Do not sleep if a listener called `stop` before `_check_and_report` cleared the wakeup.
         if not self._background.ended:
             self._wakeup.sleep(self._settings.heartbeat_frequency)
         while not self._background.ended and _clock.monotonic() < earliest:
             self._wakeup.sleep(earliest - _clock.monotonic())
-
-    # One check
 
     def _check(self, previous: ServerDescription) -> ServerDescription | None:
         """Perform one check, and return its result. Return None if the check was cancelled."""
@@ -190,7 +181,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
             self._disconnect(error)
             return None if isinstance(error, CheckCancelled) else previous.to_unknown(without_frames(error))
         except BaseException:
-            # after a kill or a timeout, report no server error, but close the unusable connection
+            # after a kill or a timeout of the greenlet, close the connection, but report no server error
             self._disconnect(AutoReconnect(f"check of {address_text(self.address)} was interrupted"))
             raise
         if not awaited:
@@ -224,15 +215,18 @@ class Monitor(OwnedMonitor[MonitorOwner]):
 
     def _request_hello(self, connection: ServerConnection, previous: ServerDescription, awaited: bool) -> Hello:
         if not connection.handshake_done:
-            return self._record_hello(establish(connection, self._settings.connection, ref=False))
-        if awaited:
-            return self._await_change(connection, previous)
-        hello = say_hello(connection, self._plain_command(), self._settings.connection.connect_timeout)
-        return self._record_hello(hello)
+            hello = establish(connection, self._settings.connection, ref=False)
+        elif awaited:
+            hello = self._await_change(connection, previous)
+        else:
+            hello = send_hello(connection, self._build_hello_command(), self._settings.connection.connect_timeout)
+        if hello.hello_ok:
+            self._hello_command = "hello"
+        return hello
 
     def _new_connection(self) -> ServerConnection:
-        """Return a new connection without a socket. The check opens the socket."""
-        self._hello_command = first_hello(self._settings.connection)
+        """Return a new connection, whose socket the check opens."""
+        self._hello_command = choose_hello_name(self._settings.connection)
         self._connection = ServerConnection(self.address, ref=False, is_monitor=True)
         self._last_id += 1
         self._connection.id = self._last_id
@@ -244,25 +238,20 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         return streams or (self._may_stream and previous.topology_version is not None)
 
     def _await_change(self, connection: ServerConnection, previous: ServerDescription) -> Hello:
-        """Return the next reply of the stream. Begin a stream if no stream is in progress."""
-        command = self._plain_command()
+        """Return the next reply of the stream. Start a stream if no stream is in progress."""
+        command = self._build_hello_command()
         command["topologyVersion"] = previous.topology_version
         command["maxAwaitTimeMS"] = bson.Int64(int(self._settings.heartbeat_frequency * 1000))
         command["$db"] = "admin"
         limit = self._settings.connection.connect_timeout
-        timeout = None if limit is None else limit + self._settings.heartbeat_frequency  # SM-69
+        timeout = None if limit is None else limit + self._settings.heartbeat_frequency  # as SM-69 requires
         request_id = next_request_id()
         started = _clock.monotonic()
         buffers = encode_op_msg(request_id, EXHAUST_ALLOWED, bson.encode(command))
         reply = connection.exchange(request_id, buffers, timeout, bson.decode)
-        return self._record_hello(read_hello(reply, _clock.monotonic() - started))
+        return read_hello(reply, _clock.monotonic() - started)
 
-    def _record_hello(self, hello: Hello) -> Hello:
-        if hello.hello_ok:
-            self._hello_command = "hello"
-        return hello
-
-    def _plain_command(self) -> DocumentDict:
+    def _build_hello_command(self) -> DocumentDict:
         api: Document = self._settings.connection.server_api
         return {self._hello_command: 1, **api, "helloOk": True}
 

@@ -1,4 +1,4 @@
-"""Selection of the servers that are suitable for an operation (Server Selection specification), in pure functions."""
+"""Pure functions that select the suitable servers for an operation (Server Selection specification)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class WritableServer:
     """Selector of servers that accept writes."""
 
     mode = _mode = _PRIMARY
-    document: Document = {}  # commands that write contain no $readPreference
+    document: Document = {}  # write commands contain no $readPreference
     tag_sets: Sequence[Document] = ({},)
     max_staleness = -1
 
@@ -52,7 +52,7 @@ class Candidates(Protocol):
     def heartbeat_frequency(self) -> float: ...
 
 
-def suitable_servers(
+def find_suitable_servers(
     topology: Candidates, selector: Selector, deprioritized: frozenset[Address]
 ) -> list[ServerDescription]:
     """Return the servers that match `selector`. Omit deprioritized servers if another server matches."""
@@ -60,25 +60,25 @@ def suitable_servers(
     known = topology.known_servers
     if deprioritized:
         others = [server for server in known if server.address not in deprioritized]
-        if suitable := _suitable_among(topology, selector, others):
+        if suitable := _find_suitable_among(topology, selector, others):
             return suitable
-    return _suitable_among(topology, selector, known)
+    return _find_suitable_among(topology, selector, known)
 
 
-def _suitable_among(
+def _find_suitable_among(
     topology: Candidates, selector: Selector, servers: list[ServerDescription]
 ) -> list[ServerDescription]:
     kind = topology.topology_type
     if kind in (TOPOLOGY_TYPE.Single, TOPOLOGY_TYPE.LoadBalanced):
         return servers
-    if kind == TOPOLOGY_TYPE.Sharded:  # a known server may have another type
+    if kind == TOPOLOGY_TYPE.Sharded:  # a known server may not be a mongos
         return [server for server in servers if server.server_type == SERVER_TYPE.Mongos]
     if kind in (TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWithPrimary):
-        return _suitable_members(topology, selector, servers)
+        return _find_suitable_members(topology, selector, servers)
     return []
 
 
-def _suitable_members(
+def _find_suitable_members(
     topology: Candidates, selector: Selector, servers: list[ServerDescription]
 ) -> list[ServerDescription]:
     mode = selector.mode
@@ -87,18 +87,18 @@ def _suitable_members(
         return primary
     secondaries = [server for server in servers if server.server_type == SERVER_TYPE.RSSecondary]
     if mode == _NEAREST:
-        return _matching(topology, selector, [*primary, *secondaries])
-    matching = _matching(topology, selector, secondaries)
-    if not matching and mode == _SECONDARY_PREFERRED:
-        return primary
-    return matching
+        return _find_matching(topology, selector, [*primary, *secondaries])
+    matching = _find_matching(topology, selector, secondaries)
+    return primary if not matching and mode == _SECONDARY_PREFERRED else matching
 
 
-def _matching(topology: Candidates, selector: Selector, servers: list[ServerDescription]) -> list[ServerDescription]:
-    return with_tags(with_allowed_staleness(topology, selector.max_staleness, servers), selector.tag_sets)
+def _find_matching(
+    topology: Candidates, selector: Selector, servers: list[ServerDescription]
+) -> list[ServerDescription]:
+    return filter_by_tags(filter_by_staleness(topology, selector.max_staleness, servers), selector.tag_sets)
 
 
-def with_tags(servers: list[ServerDescription], tag_sets: Sequence[Document]) -> list[ServerDescription]:
+def filter_by_tags(servers: list[ServerDescription], tag_sets: Sequence[Document]) -> list[ServerDescription]:
     """Return the servers that match the first usable tag set. A tag set is usable if at least one server matches."""
     for tag_set in tag_sets:
         matching = [
@@ -109,22 +109,19 @@ def with_tags(servers: list[ServerDescription], tag_sets: Sequence[Document]) ->
     return []
 
 
-def with_allowed_staleness(
+def filter_by_staleness(
     topology: Candidates, max_staleness: int, servers: list[ServerDescription]
 ) -> list[ServerDescription]:
     """Return the servers whose estimated staleness is at most `max_staleness` seconds. -1 means no limit."""
     if max_staleness == -1:
         return servers
-    known, newest = topology.known_servers, 0.0
-    primary_lag: float | None = None
+    known, newest, primary_lag = topology.known_servers, 0.0, None
     primary = next((server for server in known if server.server_type == SERVER_TYPE.RSPrimary), None)
     if primary is not None and primary.last_write_date is not None:
         primary_lag = primary.last_update_time - primary.last_write_date
     else:
         secondaries = (server for server in known if server.server_type == SERVER_TYPE.RSSecondary)
-        newest = max(
-            (server.last_write_date for server in secondaries if server.last_write_date is not None), default=0.0
-        )
+        newest = max((server.last_write_date or 0.0 for server in secondaries), default=0.0)
 
     def staleness(server: ServerDescription, last_write: float) -> float:
         if primary_lag is None:
@@ -156,7 +153,7 @@ def _check_max_staleness(topology: Candidates, selector: Selector) -> None:
         )
 
 
-def in_latency_window(servers: list[ServerDescription], local_threshold: float) -> list[ServerDescription]:
+def filter_by_latency(servers: list[ServerDescription], local_threshold: float) -> list[ServerDescription]:
     """Return the servers whose round trip time is at most the shortest round trip time plus `local_threshold`."""
     if not servers:
         return servers

@@ -10,13 +10,11 @@ from gmongo.wire.address import Address
 class Server:
     """Server of a topology. Behind a load balancer, the server has no monitor."""
 
-    __slots__ = ("address", "monitor", "pool", "supports_retryable_writes")
-
     def __init__(self, address: Address, pool: Pool, monitor: Monitor | None) -> None:
         self.address = address
         self.pool = pool
         self.monitor = monitor
-        self.supports_retryable_writes = monitor is None  # the topology copies the value from each description
+        self.supports_retryable_writes = monitor is None  # the topology updates the attribute after each check
 
     def request_check(self) -> None:
         if self.monitor is not None:
@@ -30,6 +28,3 @@ class Server:
     def close(self) -> None:
         self.end_checks()
         self.pool.close()
-
-    def __repr__(self) -> str:
-        return f"<Server {self.pool!r}>"

@@ -1,8 +1,8 @@
-"""Server description: the state of one server after its last hello or error. Immutable."""
+"""Immutable description of one server after its last hello or error."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from operator import attrgetter
 from typing import Any
@@ -12,7 +12,13 @@ from bson.objectid import ObjectId
 from gmongo import _clock
 from gmongo._documents import Document
 from gmongo._server_facts import sizes, wire_versions
-from gmongo.errors import WriteConcernError
+from gmongo.errors import (
+    AutoReconnect,
+    NotPrimaryError,
+    PoolClearedError,
+    ServerSelectionTimeoutError,
+    WriteConcernError,
+)
 from gmongo.server_type import SERVER_TYPE
 from gmongo.wire.address import Address, parse_address
 
@@ -21,24 +27,27 @@ _READABLE = _WRITABLE | {SERVER_TYPE.RSSecondary}
 # Servers of these types support retryable writes if they support sessions.
 _RETRYABLE = frozenset({SERVER_TYPE.Mongos, SERVER_TYPE.RSPrimary})
 _EPOCH = datetime(1970, 1, 1)
-_NO_HOSTS: frozenset[Address] = frozenset()
-_NO_TAGS: Document = {}
+_compared_attributes = attrgetter(
+    *("address", "server_type", "min_wire_version", "max_wire_version", "me", "all_hosts", "tags"),
+    *("replica_set_name", "set_version", "election_id", "primary", "logical_session_timeout_minutes"),
+    "topology_version",
+)
 
 
-def server_type_of(hello: Document) -> int:
+def parse_server_type(hello: Document) -> int:
     """Return the type of the server that sent a hello reply."""
     if not hello.get("ok"):
         return SERVER_TYPE.Unknown
     if hello.get("isreplicaset"):
         return SERVER_TYPE.RSGhost
     if hello.get("setName"):
-        return _member_type_of(hello)
+        return _parse_member_type(hello)
     if hello.get("msg") == "isdbgrid":
         return SERVER_TYPE.Mongos
     return SERVER_TYPE.Standalone
 
 
-def _member_type_of(hello: Document) -> int:
+def _parse_member_type(hello: Document) -> int:
     if hello.get("hidden"):
         return SERVER_TYPE.RSOther
     if hello.get("isWritablePrimary", hello.get("ismaster")):
@@ -50,14 +59,14 @@ def _member_type_of(hello: Document) -> int:
     return SERVER_TYPE.RSOther
 
 
-def _addresses(hello: Document) -> Iterator[Address]:
-    for field in ("hosts", "passives", "arbiters"):
-        yield from map(parse_address, hello.get(field, ()))
-
-
 def read_only(name: str, doc: str) -> Any:
-    """Return a read-only property that returns the attribute `name` without a call of a Python function."""
+    """Return a fast read-only property for the attribute `name`."""
     return property(attrgetter(name), doc=doc)
+
+
+def _hello_field(name: str, doc: str, default: object = None) -> Any:
+    """Return a read-only property for the field `name` of the hello reply."""
+    return property(lambda description: description._hello.get(name, default), doc=doc)
 
 
 class ServerDescription:
@@ -74,35 +83,6 @@ class ServerDescription:
     :param topology_version: topology version; None means the topology version from `hello`.
     :param last_update_time: time of the hello or the error, as measured by :mod:`gmongo._clock`; None means now.
     """
-
-    __slots__ = (
-        "_address",
-        "_all_hosts",
-        "_cluster_time",
-        "_election_id",
-        "_error",
-        "_hello",
-        "_is_readable",
-        "_is_server_type_known",
-        "_is_writable",
-        "_last_update_time",
-        "_logical_session_timeout_minutes",
-        "_max_bson_size",
-        "_max_message_size",
-        "_max_wire_version",
-        "_max_write_batch_size",
-        "_me",
-        "_min_round_trip_time",
-        "_min_wire_version",
-        "_primary",
-        "_replica_set_name",
-        "_retryable_writes_supported",
-        "_round_trip_time",
-        "_server_type",
-        "_set_version",
-        "_tags",
-        "_topology_version",
-    )
 
     def __init__(
         self,
@@ -122,53 +102,44 @@ class ServerDescription:
         self._round_trip_time = round_trip_time
         self._min_round_trip_time = min_round_trip_time
         self._error = error
-        self._server_type = kind = server_type_of(hello) if server_type is None else server_type
+        self._server_type = kind = parse_server_type(hello) if server_type is None else server_type
         self._is_server_type_known = kind != SERVER_TYPE.Unknown
         self._is_writable = kind in _WRITABLE
         self._is_readable = kind in _READABLE
         self._last_update_time = _clock.monotonic() if last_update_time is None else last_update_time
-        get = hello.get
-        self._topology_version = topology_version or get("topologyVersion")
-        self._all_hosts = frozenset(_addresses(hello)) if hello else _NO_HOSTS
-        self._tags: Document = get("tags", _NO_TAGS)
-        self._replica_set_name = get("setName")
-        primary, me = get("primary"), get("me")
+        self._topology_version = topology_version or hello.get("topologyVersion")
+        lists = (hello.get(field, ()) for field in ("hosts", "passives", "arbiters"))
+        self._all_hosts = frozenset(parse_address(host) for hosts in lists for host in hosts)
+        primary, me = hello.get("primary"), hello.get("me")
         self._primary = parse_address(primary) if primary else None
         self._me = parse_address(me) if me else None
-        self._set_version = get("setVersion")
-        self._election_id = get("electionId")
-        self._max_bson_size = get("maxBsonObjectSize", sizes.MAX_BSON_SIZE)
-        self._max_message_size = get("maxMessageSizeBytes", sizes.MAX_MESSAGE_SIZE)
-        self._max_write_batch_size = get("maxWriteBatchSize", sizes.MAX_WRITE_BATCH_SIZE)
-        self._min_wire_version = get("minWireVersion", 0)
-        self._max_wire_version = get("maxWireVersion", 0)
-        self._logical_session_timeout_minutes = get("logicalSessionTimeoutMinutes")
-        self._cluster_time = get("$clusterTime")
-        has_sessions = self._logical_session_timeout_minutes is not None
+        has_sessions = hello.get("logicalSessionTimeoutMinutes") is not None
         self._retryable_writes_supported = kind == SERVER_TYPE.LoadBalancer or (has_sessions and kind in _RETRYABLE)
 
     address: Address = read_only("_address", "Host and port.")
     server_type: int = read_only("_server_type", "One of :data:`~gmongo.server_type.SERVER_TYPE`.")
     all_hosts: frozenset[Address] = read_only("_all_hosts", "Members in the hello reply: hosts, passives and arbiters.")
-    tags: Document = read_only("_tags", "Tags of the member.")
-    replica_set_name: str | None = read_only("_replica_set_name", "Name of the replica set of the server.")
+    tags: Document = _hello_field("tags", "Tags of the member.", {})
+    replica_set_name: str | None = _hello_field("setName", "Name of the replica set of the server.")
     primary: Address | None = read_only("_primary", "Address of the primary according to this server.")
     me: Address | None = read_only("_me", "Address of the server in its replica set configuration.")
-    set_version: int | None = read_only("_set_version", "Version of the replica set configuration.")
-    election_id: ObjectId | None = read_only("_election_id", "ID of the election that made this server primary.")
-    max_bson_size: int = read_only("_max_bson_size", "Maximum size of a document in bytes.")
-    max_message_size: int = read_only("_max_message_size", "Maximum size of a message in bytes.")
-    max_write_batch_size: int = read_only("_max_write_batch_size", "Maximum number of writes in one command.")
-    min_wire_version: int = read_only("_min_wire_version", "Lowest wire version that the server supports.")
-    max_wire_version: int = read_only("_max_wire_version", "Highest wire version that the server supports.")
-    logical_session_timeout_minutes: int | None = read_only(
-        "_logical_session_timeout_minutes",
+    set_version: int | None = _hello_field("setVersion", "Version of the replica set configuration.")
+    election_id: ObjectId | None = _hello_field("electionId", "ID of the election that made this server primary.")
+    max_bson_size: int = _hello_field("maxBsonObjectSize", "Maximum size of a document in bytes.", sizes.MAX_BSON_SIZE)
+    max_message_size: int = _hello_field(
+        "maxMessageSizeBytes", "Maximum size of a message in bytes.", sizes.MAX_MESSAGE_SIZE
+    )
+    max_write_batch_size: int = _hello_field(
+        "maxWriteBatchSize", "Maximum number of writes in one command.", sizes.MAX_WRITE_BATCH_SIZE
+    )
+    min_wire_version: int = _hello_field("minWireVersion", "Lowest wire version that the server supports.", 0)
+    max_wire_version: int = _hello_field("maxWireVersion", "Highest wire version that the server supports.", 0)
+    logical_session_timeout_minutes: int | None = _hello_field(
+        "logicalSessionTimeoutMinutes",
         "Minutes after which the server deletes an unused session; None without sessions.",
     )
-    cluster_time: Document | None = read_only("_cluster_time", "Cluster time of the hello reply.")
-    last_update_time: float = read_only(
-        "_last_update_time", "Time of the last check, on the clock of :mod:`gmongo._clock`."
-    )
+    cluster_time: Document | None = _hello_field("$clusterTime", "Cluster time of the hello reply.")
+    last_update_time: float = read_only("_last_update_time", "Time of the last check (:mod:`gmongo._clock`).")
     round_trip_time: float | None = read_only("_round_trip_time", "Average round trip time in seconds.")
     min_round_trip_time: float = read_only(
         "_min_round_trip_time", "Minimum of the last ten round trip times in seconds; 0 with fewer than two times."
@@ -187,7 +158,7 @@ class ServerDescription:
 
         :param error: error that made the server Unknown, or None.
         """
-        return ServerDescription(self._address, error=error, topology_version=topology_version_of(error))
+        return ServerDescription(self._address, error=error, topology_version=find_topology_version(error))
 
     @property
     def server_type_name(self) -> str:
@@ -219,29 +190,16 @@ class ServerDescription:
         """True if the server supports retryable reads."""
         return self.max_wire_version >= wire_versions.RETRYABLE_READS or self._server_type == SERVER_TYPE.LoadBalancer
 
-    def _identity(self) -> tuple[object, ...]:
+    def _make_comparison_key(self) -> tuple[object, ...]:
         """Return the values that ``==`` compares. Two equal descriptions may have different times."""
-        return (
-            self._address,
-            self._server_type,
-            self._min_wire_version,
-            self._max_wire_version,
-            self._me,
-            self._all_hosts,
-            self._tags,
-            self._replica_set_name,
-            self._set_version,
-            self._election_id,
-            self._primary,
-            self._logical_session_timeout_minutes,
-            self._topology_version,
-            self._error and (type(self._error), getattr(self._error, "_stable_text", None) or str(self._error)),
-        )
+        error = self._error
+        text = error and (getattr(error, "_stable_text", None) or str(error))
+        return *_compared_attributes(self), type(error), text
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ServerDescription):
             return NotImplemented
-        return self._identity() == other._identity()
+        return self._make_comparison_key() == other._make_comparison_key()
 
     def __hash__(self) -> int:
         return hash((self._address, self._server_type))
@@ -252,9 +210,15 @@ class ServerDescription:
         return f"<ServerDescription {self._address} server_type: {self.server_type_name}, rtt: {rtt}{error}>"
 
 
-def topology_version_of(error: BaseException | None) -> Document | None:
+def find_topology_version(error: BaseException | None) -> Document | None:
     """Return the topology version of the reply that caused an error, or None."""
     if isinstance(error, WriteConcernError):
         return error._topology_version
     details = getattr(error, "details", None)
     return details.get("topologyVersion") if isinstance(details, Mapping) else None
+
+
+def is_network_error(error: BaseException) -> bool:
+    """Return True if an error is a network error or a network timeout (SDAM specification)."""
+    others = (NotPrimaryError, PoolClearedError, ServerSelectionTimeoutError)
+    return isinstance(error, AutoReconnect) and not isinstance(error, others)

@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 # Maximum number of cache entries, one for each read preference. A new topology description clears the cache.
 _CHOICES_KEPT = 64
-_NEGLIGIBLE = 0.001  # seconds
+_NEGLIGIBLE = 0.001  # seconds by which two time limits may differ
 
 
 class Selectable(Protocol):
@@ -48,7 +48,7 @@ class SelectingOperation(Protocol):
 
 
 class ServerSelector:
-    """Selects servers of a topology. Methods take the topology, because an attribute would form a reference cycle."""
+    """Server selection of a client. The topology is a parameter, which avoids a reference cycle."""
 
     def __init__(self, settings: TopologySettings) -> None:
         self._settings = settings
@@ -77,7 +77,7 @@ class ServerSelector:
         if choice is None or self._is_logged():
             request = SelectionRequest(selector, operation.name, operation.operation_id)
             return self._select_uncached(topology, request, deadline, deprioritized)
-        return choice[1] or less_busy_of_two(choice[2])
+        return choice[1] or choose_less_busy(choice[2])
 
     def _select_uncached(
         self, topology: Selectable, request: SelectionRequest, deadline: float | None, deprioritized: frozenset[Address]
@@ -86,16 +86,16 @@ class ServerSelector:
         log = self._events if self._is_logged() else None
         if log:
             log.started(request, topology.description)
-        servers = self._suitable(topology, request.selector, deprioritized)
+        servers = self._find_suitable(topology, request.selector, deprioritized)
         if not servers:
             servers = self._wait_for_suitable(topology, request, deadline, deprioritized)
-        server = servers[0] if len(servers) == 1 else less_busy_of_two(servers)
+        server = servers[0] if len(servers) == 1 else choose_less_busy(servers)
         if log:
             log.succeeded(request, topology.description, server.address)
         return server
 
     def server_at(self, topology: Selectable, address: Address, deadline: float | None, wait: bool) -> Server:
-        """Return the server at `address`. ``Topology.server_at`` describes the parameters."""
+        """Return the server at `address`, as :meth:`Topology.server_at` describes."""
 
         def find() -> Server | None:
             server = topology.servers.get(address)
@@ -108,7 +108,7 @@ class ServerSelector:
         def explain_failure() -> str:
             return f"server {address_text(address)}, which has the cursor or the transaction, is Unknown"
 
-        return find() or self._wait(topology, find, self._end_of_wait(deadline), explain_failure)
+        return find() or self._wait_until_found(topology, find, self._compute_end_of_wait(deadline), explain_failure)
 
     @property
     def waiting(self) -> int:
@@ -118,20 +118,21 @@ class ServerSelector:
         return list(self._queue.waiters)
 
     def clear_cache(self) -> None:
-        """Clear the cache after a change of the topology description, without a switch."""
         self._choices.clear()
 
-    def wake(self, description: TopologyDescription) -> None:
+    def wake_waiters(self, description: TopologyDescription) -> None:
         """Let all waiters repeat their selection, in order of arrival and without a switch."""
         self._queue.hand_over_to_all(description)
 
-    def fail(self, make_error: Callable[[], Exception]) -> None:
-        """End the waits of all waiters with a new error object for each waiter, without a switch."""
+    def fail_waiters(self, make_error: Callable[[], Exception]) -> None:
+        """Raise a new error in each waiting greenlet, without a switch."""
         self._choices.clear()
         self._queue.evict(make_error)
 
-    def _suitable(self, topology: Selectable, selector: Selector, deprioritized: frozenset[Address]) -> list[Server]:
-        """Return the suitable servers in the latency window, and store them in the cache."""
+    def _find_suitable(
+        self, topology: Selectable, selector: Selector, deprioritized: frozenset[Address]
+    ) -> list[Server]:
+        """Return the suitable servers in the latency window, and cache these servers."""
         topology.description.check_compatible()
         custom = self._settings.server_selector
         suitable = topology.description.apply_selector(selector, None, custom, deprioritized)
@@ -146,14 +147,14 @@ class ServerSelector:
         self, topology: Selectable, request: SelectionRequest, deadline: float | None, deprioritized: frozenset[Address]
     ) -> list[Server]:
         log = self._events if self._is_logged() else None
-        end = self._end_of_wait(deadline)
+        end = self._compute_end_of_wait(deadline)
         self._events.waiting(request, topology.description, end - _clock.monotonic())
         try:
-            return self._wait(
+            return self._wait_until_found(
                 topology,
-                lambda: self._suitable(topology, request.selector, deprioritized),
+                lambda: self._find_suitable(topology, request.selector, deprioritized),
                 end,
-                lambda: _reason(topology.description, request.selector, _checks_in_progress(topology)),
+                lambda: _explain_failure(topology.description, request.selector, _describe_checks(topology)),
                 request.operation,
             )
         except Exception as error:
@@ -161,7 +162,7 @@ class ServerSelector:
                 log.failed(request, topology.description, error)
             raise
 
-    def _wait(
+    def _wait_until_found(
         self,
         topology: Selectable,
         find: Callable[[], Result | None],
@@ -185,21 +186,21 @@ class ServerSelector:
                 left = end - _clock.monotonic()
                 if left <= 0:
                     # `sleep` raises no timeout if a topology change arrives in the same loop iteration.
-                    raise self._timeout_error(topology, explain_failure(), limit, end)
+                    raise self._make_timeout_error(topology, explain_failure(), limit, end)
                 topology.request_checks()
-                waiter.sleep(left, lambda: self._timeout_error(topology, explain_failure(), limit, end))
+                waiter.sleep(left, lambda: self._make_timeout_error(topology, explain_failure(), limit, end))
         finally:
             self._queue.leave(waiter)
 
-    def _end_of_wait(self, deadline: float | None) -> float:
+    def _compute_end_of_wait(self, deadline: float | None) -> float:
         """Return the time at which server selection times out, as measured by :mod:`gmongo._clock`."""
         end = _clock.monotonic() + self._settings.server_selection_timeout
         return end if deadline is None else min(end, deadline)
 
-    def _timeout_error(
+    def _make_timeout_error(
         self, topology: Selectable, reason: str, limit: float, end: float
     ) -> ServerSelectionTimeoutError:
-        """Return the error for a wait that had a limit of `limit` seconds and ended at `end`."""
+        """Return the error for a wait with a limit of `limit` seconds that ended at the time `end`."""
         timeout, description = self._settings.server_selection_timeout, topology.description
         if limit < timeout - _NEGLIGIBLE:
             timeout = max(0.0, round(limit, 3))
@@ -212,24 +213,24 @@ class ServerSelector:
         )
 
 
-def less_busy_of_two(servers: list[Server]) -> Server:
+def choose_less_busy(servers: list[Server]) -> Server:
     """Choose two random servers, and return the server with fewer operations in progress."""
     first, second = _random.sample(servers, 2)
     return first if first.pool.operation_count <= second.pool.operation_count else second
 
 
-def _checks_in_progress(topology: Selectable) -> list[str]:
-    """Return the stage and its duration for each server whose first check is in progress."""
-    progress = [
-        server.monitor.progress
+def _describe_checks(topology: Selectable) -> list[str]:
+    """Return the stage and duration of each first check that is in progress."""
+    return [
+        progress
         for address, server in topology.servers.items()
-        if server.monitor is not None and (known := topology.description.get(address)) and known.error is None
+        if (known := topology.description.get(address)) and known.error is None
+        if server.monitor is not None and (progress := server.monitor.progress)
     ]
-    return [text for text in progress if text is not None]
 
 
-def _reason(topology: TopologyDescription, selector: Selector, checks: Sequence[str] = ()) -> str:
-    """Return the reason why no server is suitable. `checks` are the texts from :func:`_checks_in_progress`."""
+def _explain_failure(topology: TopologyDescription, selector: Selector, checks: Sequence[str] = ()) -> str:
+    """Return the reason why no server is suitable. `checks` are the texts from :func:`_describe_checks`."""
     servers = topology.server_descriptions()
     errors = [server.error for server in servers.values() if server.error]
     name = topology.replica_set_name

@@ -15,8 +15,8 @@ from gmongo.wire.address import Address
 if TYPE_CHECKING:
     from gmongo.sdam.server_description import ServerDescription
 
-MIN_HEARTBEAT_FREQUENCY = 0.5  # seconds. Applications cannot change this value (SM-34, SM-35)
-SRV_RESCAN_INTERVAL = 60.0  # seconds
+MIN_HEARTBEAT_FREQUENCY = 0.5  # Seconds, which applications cannot change (SM-34, SM-35).
+SRV_RESCAN_INTERVAL = 60.0  # Seconds between two DNS queries.
 
 
 class SrvRecords(Protocol):
@@ -40,13 +40,13 @@ class TopologySettings:
     server_selection_timeout: float = 30.0
     # custom selector of the application, which filters the suitable servers
     server_selector: Callable[[list[ServerDescription]], Iterable[ServerDescription]] | None = None
-    monitoring_mode: str = "auto"  # or "poll" or "stream"
+    monitoring_mode: str = "auto"  # other modes: "poll" and "stream"
     srv: SrvRecords | None = None
-    # queries DNS, and returns settings with the seeds and options from DNS. None if the seeds are known
+    # function that queries DNS for the seeds, and returns complete settings. None if the seeds are known
     resolve: Callable[[TopologySettings], TopologySettings] | None = None
-    srv_max_hosts: int = 0  # maximum number of hosts from SRV records. 0 means no limit
-    srv_rescan_interval: float = SRV_RESCAN_INTERVAL  # minimum time between SRV queries
-    # called with the address and the establishment time of each new connection
+    srv_max_hosts: int = 0  # Maximum number of hosts from SRV records. 0 means no limit.
+    srv_rescan_interval: float = SRV_RESCAN_INTERVAL  # Minimum time between SRV queries.
+    # Callback with the address and the establishment time of each new connection.
     connection_made: Callable[[Address, float], None] | None = None
     silent: bool = False  # True if the client logs nothing and statistics omit the client
     pool: PoolSettings = field(default_factory=PoolSettings)

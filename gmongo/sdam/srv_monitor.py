@@ -21,23 +21,16 @@ POLLED = (TOPOLOGY_TYPE.Unknown, TOPOLOGY_TYPE.Sharded)
 class SrvOwner(Protocol):
     """The methods of a topology that the SRV monitor calls."""
 
-    def seeds_found(self, settings: TopologySettings) -> None:
-        """Start the topology with the seeds from DNS."""
-
-    def seeds_not_found(self, error: Exception) -> None:
-        """Handle a failed query for the seeds."""
-
-    def is_polled(self) -> bool:
-        """Return True if the SRV monitor must continue to query DNS for the hosts of the topology."""
-
-    def srv_hosts_found(self, hosts: Sequence[Address]) -> None:
-        """Replace the hosts of the topology by the hosts from an SRV query."""
+    def seeds_found(self, settings: TopologySettings) -> None: ...
+    def seeds_not_found(self, error: Exception) -> None: ...
+    def is_polled(self) -> bool: ...
+    def srv_hosts_found(self, hosts: Sequence[Address]) -> None: ...
 
 
 class SrvMonitor(OwnedMonitor[SrvOwner]):
-    """Queries DNS repeatedly, and reports the results to its owner.
+    """Monitor that queries DNS repeatedly, and reports the results to its owner.
 
-    If the settings have no seeds yet, the monitor first queries DNS for the seeds, and ends if the query fails.
+    If the settings have no seeds yet, the monitor first queries DNS for the seeds, and stops if the query fails.
     """
 
     def __init__(self, settings: TopologySettings, owner: SrvOwner) -> None:
@@ -62,18 +55,15 @@ class SrvMonitor(OwnedMonitor[SrvOwner]):
         try:
             settings = resolve(self._settings)
         except Exception as error:
-            owner = self._owner()
-            if owner is not None:
+            if (owner := self._owner()) is not None:
                 owner.seeds_not_found(error)
             return
-        owner = self._owner()
-        if owner is not None:
+        if (owner := self._owner()) is not None:
             owner.seeds_found(settings)
         self._settings = settings
 
     def _should_run(self) -> bool:
-        owner = self._owner()
-        return owner is not None and owner.is_polled()
+        return (owner := self._owner()) is not None and owner.is_polled()
 
     def _rescan(self) -> float:
         """Query DNS once, and return the seconds until the next query."""
@@ -83,7 +73,6 @@ class SrvMonitor(OwnedMonitor[SrvOwner]):
             safely(_log.warning, "SRV polling failed, and the hosts stay unchanged: %s", printable(str(error)))
             return self._settings.heartbeat_frequency
         # During the query, the client may have been deleted or closed, or may have discovered a replica set.
-        owner = self._owner()
-        if owner is not None and owner.is_polled():
+        if (owner := self._owner()) is not None and owner.is_polled():
             owner.srv_hosts_found(hosts)
         return max(self._settings.srv_rescan_interval, ttl)

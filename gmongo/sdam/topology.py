@@ -34,29 +34,25 @@ from gmongo.sdam.server_selector import ServerSelector
 from gmongo.sdam.settings import TopologySettings
 from gmongo.sdam.srv_monitor import POLLED, SrvMonitor
 from gmongo.sdam.topology_description import TopologyDescription, initial_description
-from gmongo.sdam.transitions import is_stale, updated, with_srv_hosts
+from gmongo.sdam.transitions import is_stale, replace_srv_hosts, update_topology
 from gmongo.server_type import SERVER_TYPE
 from gmongo.wire.address import Address, address_text
 
-_GRACE = 10.0  # seconds for which operations in progress may continue after a close
+_GRACE = 10.0  # seconds for which operations may continue after the client was closed
 
 
 class _PoolOwner:
-    """Forwards the callbacks of pools to the topology. A weak reference allows Python to free a deleted client."""
-
-    __slots__ = ("_topology",)
+    """Callbacks of pools to the topology. The weak reference allows Python to free a deleted client."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = weakref.ref(topology)
 
     def connection_established(self, connection: Connection) -> None:
-        topology = self._topology()
-        if topology is not None:
+        if (topology := self._topology()) is not None:
             topology.connection_established(connection)
 
     def establishment_failed(self, connection: Connection, error: Exception) -> None:
-        topology = self._topology()
-        if topology is not None:
+        if (topology := self._topology()) is not None:
             topology.handle_error(connection, error, during_handshake=True)
 
 
@@ -80,11 +76,6 @@ class Topology:
         self.closed = False
         register_after_fork(self)
 
-    def __repr__(self) -> str:
-        return f"<Topology {self.description!r}>"
-
-    # Opening and closing
-
     def open(self) -> None:
         """Start the monitors at the first use of the client, or after the DNS query for the seeds."""
         if self.closed:
@@ -99,7 +90,7 @@ class Topology:
             if self._opened:
                 self._restart_in_child()
             elif self.settings.resolve is None:
-                self._begin()
+                self._start_servers()
         if self._srv_monitor is not None:  # a forked child inherited the SRV monitor of the parent process
             self._srv_monitor.stop()
             self._srv_monitor = None
@@ -116,7 +107,7 @@ class Topology:
                 "are greenlets, or create a client for each thread"
             )
 
-    def _begin(self) -> None:
+    def _start_servers(self) -> None:
         self._opened = True
         record, events = self._delivery.record, self._events
         record(events.topology_opened)
@@ -165,7 +156,7 @@ class Topology:
         with self._delivery:
             if self._srv_monitor is not None:
                 self._srv_monitor.stop()
-            self.selector.fail(lambda: InvalidOperation("Cannot use MongoClient after close"))
+            self.selector.fail_waiters(lambda: InvalidOperation("Cannot use MongoClient after close"))
             for server in servers:
                 server.close()
             if self._opened:
@@ -177,7 +168,7 @@ class Topology:
         if pools:
             # The monitors have stopped, and cannot interrupt connections of failed servers. This timer does not keep
             # the event loop alive.
-            get_hub().loop.timer(_GRACE, ref=False).start(_interrupt, pools)
+            get_hub().loop.timer(_GRACE, ref=False).start(_interrupt_operations, pools)
         self._delivery.deliver()
 
     def mark_forked(self) -> None:
@@ -193,7 +184,6 @@ class Topology:
             if server.monitor is not None:
                 server.monitor.mark_forked(error)
 
-    # Server selection
     def select_server(self, selector: Selector, name: str, deadline: float | None = None) -> Server:
         """Select a server for an internal task. Logs show `name` as the name of the operation."""
         return self.selector.select(self, selector, NamedOperation(name), deadline, frozenset())
@@ -223,10 +213,8 @@ class Topology:
         for server in self.servers.values():
             server.request_check()
 
-    # Changes
-
     def server_checked(self, description: ServerDescription) -> None:
-        """Apply the result of a check: change the description, and mark the pool ready or clear the pool."""
+        """Apply the result of a check to the server description and the pool."""
         error = description.error
         if error is not None:
             self.history.record_failed_check(description)
@@ -244,22 +232,23 @@ class Topology:
 
     def seeds_found(self, settings: TopologySettings) -> None:
         """Start the topology with the seeds in `settings`."""
-        if self.hub is None or self._opened:  # closed, forked, or already started by an earlier query
+        if self.hub is None or self._opened:  # the client is closed, forked or already started
             return
         self.settings, self.description = settings, initial_description(settings)
         with self._delivery:
-            self._begin()
-            self.selector.wake(self.description)
+            self._start_servers()
+            self.selector.wake_waiters(self.description)
         self._delivery.deliver(wait=False)
 
     def seeds_not_found(self, error: Exception) -> None:
         """Fail all operations that wait for the seeds. The next operation starts another query."""
         self._srv_monitor = None
-        self.selector.fail(lambda: _copy_error(error))
+        self.selector.fail_waiters(lambda: _copy_error(error))
 
     def srv_hosts_found(self, hosts: Sequence[Address]) -> None:
         with self._delivery:
-            self._replace(with_srv_hosts(self.description, hosts, self.settings.srv_max_hosts, _random.sample))
+            limit = self.settings.srv_max_hosts
+            self._replace_description(replace_srv_hosts(self.description, hosts, limit, _random.sample))
         self._delivery.deliver(wait=False)
 
     def connection_established(self, connection: Connection) -> None:
@@ -294,14 +283,14 @@ class Topology:
     def apply(self, new: ServerDescription, clear_cause: BaseException | None = None, interrupt: bool = False) -> None:
         """Apply a new server description to the topology description, servers and pool. Does not switch greenlets.
 
-        `clear_cause` clears the pool of the server. `interrupt` also interrupts its connections in use.
+        If `clear_cause` is not None, clear the pool. `interrupt` also interrupts the connections in use.
         """
         previous = self.description.get(new.address)
         if previous is None or is_stale(previous.topology_version, new.topology_version, equal_is_stale=False):
             return
-        after = updated(self.description, new)
+        after = update_topology(self.description, new)
         current = after.get(new.address)
-        self._replace(after, (previous, current or new))
+        self._replace_description(after, (previous, current or new))
         if current is None:  # the new description removed the server from the topology
             return
         server = self.servers[new.address]
@@ -312,18 +301,18 @@ class Topology:
         if clear_cause is not None:
             server.pool.clear(clear_cause, interrupt=interrupt)
 
-    def _replace(
+    def _replace_description(
         self, after: TopologyDescription, changed: tuple[ServerDescription, ServerDescription] | None = None
     ) -> None:
         """Replace the topology description, and record events in the order of the specification, without a switch.
 
-        `changed` has the old and the new description of the server that caused the change.
+        `changed` consists of the old and the new description of the server that caused the change.
         """
         record, events = self._delivery.record, self._events
         before, self.description = self.description, after
         old, new = before.server_descriptions(), after.server_descriptions()
         dropped = [self.servers.pop(address) for address in list(self.servers) if address not in new]
-        # All heartbeat events of a server must be between its opened event and its closed event.
+        # All heartbeat events of a server must be between the opened event and the closed event of the server.
         # Therefore checks end before the closed event, and monitors start after the opened event.
         for server in dropped:
             server.end_checks()
@@ -343,7 +332,7 @@ class Topology:
         for server in dropped:
             server.pool.close()
         self.selector.clear_cache()
-        self.selector.wake(after)
+        self.selector.wake_waiters(after)
 
     def _update_servers(self, descriptions: Mapping[Address, ServerDescription]) -> None:
         for address, description in descriptions.items():
@@ -378,7 +367,7 @@ def _copy_error(error: Exception) -> Exception:
     return duplicate
 
 
-def _interrupt(pools: list[Pool]) -> None:
+def _interrupt_operations(pools: list[Pool]) -> None:
     """Interrupt the operations of a closed client that are still in progress."""
     for pool in pools:
         where = address_text(pool.address)

@@ -1,4 +1,4 @@
-"""Topology description: the state of the whole deployment. Immutable."""
+"""Immutable description of the state of a deployment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bson.objectid import ObjectId
 from gmongo._server_facts import wire_versions
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import ConfigurationError
-from gmongo.sdam.selection import WRITABLE, Selector, in_latency_window, suitable_servers
+from gmongo.sdam.selection import WRITABLE, Selector, filter_by_latency, find_suitable_servers
 from gmongo.sdam.server_description import ServerDescription, read_only
 from gmongo.sdam.settings import TopologySettings
 from gmongo.server_type import SERVER_TYPE
@@ -28,8 +28,8 @@ class TopologyDescription:
     :param max_election_id: highest election ID of a primary.
     :param topology_settings: topology settings of the client.
 
-    `sessions_usable` is the number of seconds for which a session is usable after its last use. This time is one minute
-    less than the session timeout of the servers, and infinite if no session timeout is known.
+    `sessions_usable` is the number of seconds for which an unused session remains usable. The number is one minute less
+    than the session timeout of the servers, or infinite if no session timeout is known.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class TopologyDescription:
         self._max_set_version = max_set_version
         self._max_election_id = max_election_id
         self._settings = topology_settings
-        self._incompatible = _incompatibility(self._servers.values())
-        timeout = self._logical_session_timeout_minutes = _shortest_session_timeout(self.readable_servers)
+        self._incompatible = _find_incompatibility(self._servers.values())
+        timeout = self._logical_session_timeout_minutes = _find_session_timeout(self.readable_servers)
         self.sessions_usable = inf if timeout is None else (timeout - 1) * 60.0
 
     topology_type: int = read_only("_topology_type", "One of :data:`~gmongo.topology_description.TOPOLOGY_TYPE`.")
@@ -92,7 +92,7 @@ class TopologyDescription:
 
     @property
     def heartbeat_frequency(self) -> float:
-        """Seconds between checks."""
+        """Seconds between two checks of a server."""
         return self._settings.heartbeat_frequency
 
     @property
@@ -161,23 +161,23 @@ class TopologyDescription:
         if address is not None:
             server = self._servers.get(address)
             return [server] if server is not None and server.is_server_type_known else []
-        servers = suitable_servers(self, selector, frozenset(deprioritized_servers or ()))
+        servers = find_suitable_servers(self, selector, frozenset(deprioritized_servers or ()))
         if custom_selector is not None and servers:
             servers = list(custom_selector(servers))
-        return in_latency_window(servers, self._settings.local_threshold)
+        return filter_by_latency(servers, self._settings.local_threshold)
 
     def reset(self) -> TopologyDescription:
         """Return a topology description in which every server is Unknown."""
-        return self._after_reset({address: ServerDescription(address) for address in self._servers})
+        return self._replace_after_reset({address: ServerDescription(address) for address in self._servers})
 
     def reset_server(self, address: Address) -> TopologyDescription:
         """Return a topology description in which one server is Unknown.
 
         :param address: address of the server: host and port.
         """
-        return self._after_reset({**self._servers, address: self._servers[address].to_unknown()})
+        return self._replace_after_reset({**self._servers, address: self._servers[address].to_unknown()})
 
-    def _after_reset(self, servers: dict[Address, ServerDescription]) -> TopologyDescription:
+    def _replace_after_reset(self, servers: dict[Address, ServerDescription]) -> TopologyDescription:
         kind = self._topology_type
         has_primary = any(server.server_type == SERVER_TYPE.RSPrimary for server in servers.values())
         if kind == TOPOLOGY_TYPE.ReplicaSetWithPrimary and not has_primary:
@@ -189,14 +189,9 @@ class TopologyDescription:
 
         :param changes: names and new values of the changed arguments.
         """
-        fields = {
-            "topology_type": self._topology_type,
-            "server_descriptions": self._servers,
-            "replica_set_name": self._replica_set_name,
-            "max_set_version": self._max_set_version,
-            "max_election_id": self._max_election_id,
-            "topology_settings": self._settings,
-        }
+        names = ("topology_type", "replica_set_name", "max_set_version", "max_election_id")
+        fields: dict[str, Any] = {name: getattr(self, name) for name in names}
+        fields |= {"server_descriptions": self._servers, "topology_settings": self._settings}
         return TopologyDescription(**{**fields, **changes})
 
     def __eq__(self, other: object) -> bool:
@@ -229,13 +224,13 @@ def initial_description(settings: TopologySettings) -> TopologyDescription:
     return TopologyDescription(kind, servers, settings.replica_set_name, None, None, settings)
 
 
-def _shortest_session_timeout(data_bearing: list[ServerDescription]) -> int | None:
+def _find_session_timeout(data_bearing: list[ServerDescription]) -> int | None:
     timeouts = [server.logical_session_timeout_minutes for server in data_bearing]
     known = [timeout for timeout in timeouts if timeout is not None]
     return min(known) if known and len(known) == len(timeouts) else None
 
 
-def _incompatibility(servers: Iterable[ServerDescription]) -> str | None:
+def _find_incompatibility(servers: Iterable[ServerDescription]) -> str | None:
     for server in servers:
         if not server.is_server_type_known or server.server_type == SERVER_TYPE.LoadBalancer:
             continue

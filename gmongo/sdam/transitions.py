@@ -32,21 +32,18 @@ def is_stale(current: Document | None, new: Document | None, equal_is_stale: boo
     return bool(new["counter"] < current["counter"] or (equal_is_stale and new["counter"] == current["counter"]))
 
 
-def updated(topology: TopologyDescription, server: ServerDescription) -> TopologyDescription:
+def update_topology(topology: TopologyDescription, server: ServerDescription) -> TopologyDescription:
     """Return the topology description that results from a new description of one server."""
-    return _Update(topology, server).result()
+    return _Update(topology, server).compute()
 
 
-def with_srv_hosts(
+def replace_srv_hosts(
     topology: TopologyDescription,
     hosts: Sequence[Address],
     max_hosts: int,
     sample: Callable[[list[Address], int], list[Address]],
 ) -> TopologyDescription:
-    """Return the topology description with the hosts from a DNS query. Known servers in `hosts` stay unchanged.
-
-    The topology has at most `max_hosts` hosts, unless `max_hosts` is 0.
-    """
+    """Return the topology description with the hosts from a DNS query. `max_hosts` of 0 means no limit."""
     known = topology.server_descriptions()
     unchanged = {address: server for address, server in known.items() if address in hosts}
     new = [address for address in hosts if address not in known]
@@ -56,13 +53,13 @@ def with_srv_hosts(
     return topology.replaced(server_descriptions=unchanged | {address: ServerDescription(address) for address in new})
 
 
-def _election_key(election_id: ObjectId | None, set_version: int | None) -> tuple[ObjectId, int]:
+def _make_election_key(election_id: ObjectId | None, set_version: int | None) -> tuple[ObjectId, int]:
     """Return a key that orders elections from old to new. A missing value sorts before all other values."""
     return election_id or _NULL_ID, -1 if set_version is None else set_version
 
 
 class _Update:
-    """Computation of the topology description that results from one new server description."""
+    """Computation of a topology description from the old topology description and one new server description."""
 
     def __init__(self, topology: TopologyDescription, server: ServerDescription) -> None:
         self.topology = topology
@@ -73,7 +70,7 @@ class _Update:
         self.election_id = topology.max_election_id
         self.servers = topology.server_descriptions()
 
-    def result(self) -> TopologyDescription:
+    def compute(self) -> TopologyDescription:
         if self.kind == TOPOLOGY_TYPE.Single:
             self._check_set_name_of_single()
         self.servers[self.server.address] = self.server
@@ -96,9 +93,7 @@ class _Update:
             )
             self.server = self.server.to_unknown(error)
 
-    # One method for each topology type
-
-    def unknown(self) -> None:
+    def _update_unknown(self) -> None:
         server_type = self.server.server_type
         if server_type == SERVER_TYPE.Standalone:
             if len(self.topology.settings.seeds) == 1:
@@ -107,38 +102,26 @@ class _Update:
                 self._remove_server()
         elif server_type == SERVER_TYPE.Mongos:
             self.kind = TOPOLOGY_TYPE.Sharded
-        elif server_type == SERVER_TYPE.RSPrimary:
-            self._update_from_primary()
-        elif server_type in _MEMBERS:
+        elif server_type == SERVER_TYPE.RSPrimary or server_type in _MEMBERS:
             self.kind = TOPOLOGY_TYPE.ReplicaSetNoPrimary
-            self._update_from_member_without_primary()
+            self._update_replica_set()
 
-    def sharded(self) -> None:
+    def _update_sharded(self) -> None:
         if self.server.server_type not in (SERVER_TYPE.Unknown, SERVER_TYPE.Mongos):
             self._remove_server()
 
-    def replica_set_no_primary(self) -> None:
+    def _update_replica_set(self) -> None:
         server_type = self.server.server_type
         if server_type in (SERVER_TYPE.Standalone, SERVER_TYPE.Mongos):
             self._remove_server()
         elif server_type == SERVER_TYPE.RSPrimary:
             self._update_from_primary()
+        elif server_type in _MEMBERS and self.kind == TOPOLOGY_TYPE.ReplicaSetWithPrimary:
+            self._update_from_member_with_primary()
         elif server_type in _MEMBERS:
             self._update_from_member_without_primary()
-
-    def replica_set_with_primary(self) -> None:
-        server_type = self.server.server_type
-        if server_type in (SERVER_TYPE.Standalone, SERVER_TYPE.Mongos):
-            self._remove_server()
-            self._check_for_primary()
-        elif server_type == SERVER_TYPE.RSPrimary:
-            self._update_from_primary()
-        elif server_type in _MEMBERS:
-            self._update_from_member_with_primary()
-        else:
-            self._check_for_primary()
-
-    # Actions on a replica set
+        has_primary = any(server.server_type == SERVER_TYPE.RSPrimary for server in self.servers.values())
+        self.kind = TOPOLOGY_TYPE.ReplicaSetWithPrimary if has_primary else TOPOLOGY_TYPE.ReplicaSetNoPrimary
 
     def _update_from_primary(self) -> None:
         """Apply updateRSFromPrimary of the specification."""
@@ -146,24 +129,21 @@ class _Update:
             self.set_name = self.server.replica_set_name
         elif self.set_name != self.server.replica_set_name:
             self._remove_server()
-            self._check_for_primary()
             return
         if self._is_stale_primary():
             error = ConfigurationError("primary marked stale due to electionId/setVersion mismatch")
             self.servers[self.server.address] = ServerDescription(self.server.address, error=error)
-            self._check_for_primary()
             return
         self._demote_other_primaries()
         self._add_members()
         for address in set(self.servers) - self.server.all_hosts:
             del self.servers[address]
-        self._check_for_primary()
 
     def _is_stale_primary(self) -> bool:
         """Return True if the election of the primary is older than a known election. Otherwise, store the election."""
         election_id, set_version = self.server.election_id, self.server.set_version
         if self.server.max_wire_version >= wire_versions.ELECTION_ID_FIRST:
-            if _election_key(election_id, set_version) < _election_key(self.election_id, self.set_version):
+            if _make_election_key(election_id, set_version) < _make_election_key(self.election_id, self.set_version):
                 return True
             self.election_id, self.set_version = election_id, set_version
             return False
@@ -198,7 +178,6 @@ class _Update:
         moved = self.server.me is not None and self.server.me != self.server.address
         if moved or self.set_name != self.server.replica_set_name:
             self._remove_server()
-        self._check_for_primary()
 
     def _add_members(self) -> None:
         # sort the addresses, so that events and messages have a fixed order
@@ -209,14 +188,10 @@ class _Update:
     def _remove_server(self) -> None:
         del self.servers[self.server.address]
 
-    def _check_for_primary(self) -> None:
-        has_primary = any(server.server_type == SERVER_TYPE.RSPrimary for server in self.servers.values())
-        self.kind = TOPOLOGY_TYPE.ReplicaSetWithPrimary if has_primary else TOPOLOGY_TYPE.ReplicaSetNoPrimary
-
 
 _HANDLERS = {
-    TOPOLOGY_TYPE.Unknown: _Update.unknown,
-    TOPOLOGY_TYPE.Sharded: _Update.sharded,
-    TOPOLOGY_TYPE.ReplicaSetNoPrimary: _Update.replica_set_no_primary,
-    TOPOLOGY_TYPE.ReplicaSetWithPrimary: _Update.replica_set_with_primary,
+    TOPOLOGY_TYPE.Unknown: _Update._update_unknown,
+    TOPOLOGY_TYPE.Sharded: _Update._update_sharded,
+    TOPOLOGY_TYPE.ReplicaSetNoPrimary: _Update._update_replica_set,
+    TOPOLOGY_TYPE.ReplicaSetWithPrimary: _Update._update_replica_set,
 }

@@ -7,7 +7,7 @@ from typing import TypeAlias
 Address = tuple[str, int | None]
 
 SocketAddress: TypeAlias = tuple[object, ...] | str
-"""Address that the socket functions accept: a tuple for an IP socket, a path for a Unix domain socket."""
+"""Address for socket functions: a tuple for an IP socket, a path for a Unix domain socket."""
 
 _DEFAULT_PORT = 27017
 _LARGEST_PORT = 65535

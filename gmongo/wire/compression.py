@@ -1,4 +1,4 @@
-"""OP_COMPRESSED: compress requests, and check and decompress replies."""
+"""Compression of requests and decompression of replies (OP_COMPRESSED)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gmongo._native_threads import result_or_exception
 from gmongo.errors import ProtocolError
 from gmongo.wire.message import HEADER_SIZE, OP_COMPRESSED, OP_MSG
 
-# Size in bytes. A native thread processes larger messages, because they would block the event loop.
+# Size in bytes. A native thread processes larger messages, which would block the event loop.
 _THREAD_THRESHOLD = 128 * 1024
 # Offset of the command name in an OP_MSG: after header, flags, section kind, document length and element type.
 _NAME_AT = HEADER_SIZE + 4 + 1 + 4 + 1
@@ -43,7 +43,7 @@ class Compressor(NamedTuple):
 
 
 def missing_package(name: str) -> str | None:
-    """Return the name of the package to install for a compressor, or None if the compressor is available."""
+    """Return the missing package of a compressor, or None if the compressor is available."""
     if name not in _LIBRARIES:
         return None
     module, package = _LIBRARIES[name]
@@ -55,18 +55,18 @@ def missing_package(name: str) -> str | None:
 
 
 def make_compressor(name: str, zlib_level: int) -> Compressor:
-    """Return an installed compressor. `zlib_level` is from 0 to 9 (best compression), or -1 for the default."""
+    """Return a compressor. `zlib_level` is from 0 to 9 (best compression), by default -1."""
     if name == "zlib":
         return Compressor(ZLIB, lambda data: zlib.compress(data, zlib_level))
     if name == "snappy":
         return Compressor(SNAPPY, importlib.import_module("snappy").compress)
     zstandard = importlib.import_module("zstandard")
-    # Compressor objects are not thread-safe, so each message gets a new object.
+    # Compressor objects are not thread-safe, so each message needs a new object.
     return Compressor(ZSTD, lambda data: zstandard.ZstdCompressor().compress(data))
 
 
-def compressed(buffers: Sequence[bytes], compressor: Compressor) -> Sequence[bytes]:
-    """Wrap a message in OP_COMPRESSED if its command allows compression. May switch greenlets for a long message."""
+def compress_message(buffers: Sequence[bytes], compressor: Compressor) -> Sequence[bytes]:
+    """Wrap a message in OP_COMPRESSED, if allowed. A long message may switch greenlets."""
     first = buffers[0]
     if struct.unpack_from("<i", first, 12)[0] != OP_MSG:
         return buffers  # the message is an OP_QUERY with the legacy hello
@@ -75,7 +75,7 @@ def compressed(buffers: Sequence[bytes], compressor: Compressor) -> Sequence[byt
         return buffers
     message = b"".join(buffers)
     _length, request_id, response_to, opcode = struct.unpack_from("<iiii", message)
-    payload = _without_blocking(compressor.compress, message[HEADER_SIZE:], len(message))
+    payload = _run_without_blocking(compressor.compress, message[HEADER_SIZE:], len(message))
     if isinstance(payload, Exception):
         raise payload
     size = len(message) - HEADER_SIZE
@@ -83,8 +83,8 @@ def compressed(buffers: Sequence[bytes], compressor: Compressor) -> Sequence[byt
     return [_HEAD.pack(length, request_id, response_to, OP_COMPRESSED, opcode, size, compressor.id) + payload]
 
 
-def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memoryview]:
-    """Return the opcode and the payload of the message in an OP_COMPRESSED. May switch greenlets for a long message."""
+def decompress_message(payload: memoryview, max_message_size: int) -> tuple[int, memoryview]:
+    """Return opcode and payload of the compressed message. A long message may switch greenlets."""
     if len(payload) < _WRAPPER.size:
         raise ProtocolError(f"OP_COMPRESSED of {len(payload)} bytes after the header is too short")
     opcode, size, identifier = _WRAPPER.unpack_from(payload)
@@ -96,8 +96,8 @@ def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memor
     if decompress is None:
         raise ProtocolError(f"OP_COMPRESSED names the compressor {identifier}, which is unknown")
     content = bytes(payload[_WRAPPER.size :])
-    # `_without_blocking` returns an exception of `decompress` instead of raising it
-    data = _without_blocking(decompress, content, size, size)
+    # `_run_without_blocking` returns, but does not raise, an exception of `decompress`
+    data = _run_without_blocking(decompress, content, size, size)
     if isinstance(data, ImportError):
         raise ProtocolError(f"OP_COMPRESSED needs a library that is not installed: {data}") from data
     if isinstance(data, Exception):  # each library has its own exception class
@@ -107,8 +107,8 @@ def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memor
     return opcode, memoryview(data)
 
 
-def _without_blocking(work: Callable[..., bytes], data: bytes, size: int, *arguments: int) -> bytes | Exception:
-    """Return the result or the exception of `work`. If `size` is large, a native thread calls `work`."""
+def _run_without_blocking(work: Callable[..., bytes], data: bytes, size: int, *arguments: int) -> bytes | Exception:
+    """Return the result or the exception of `work`. A native thread processes large data."""
     if size < _THREAD_THRESHOLD:
         return result_or_exception(work, data, *arguments)
     outcome: bytes | Exception = get_hub().threadpool.apply(result_or_exception, (work, data, *arguments))
@@ -116,14 +116,14 @@ def _without_blocking(work: Callable[..., bytes], data: bytes, size: int, *argum
 
 
 def _decompress_snappy(data: bytes, size: int) -> bytes:
-    if _varint(data) != size:
-        raise ValueError(f"it announces {size} bytes, but its content begins with the length {_varint(data)}")
+    if (length := _read_snappy_length(data)) != size:
+        raise ValueError(f"it announces {size} bytes, but its content begins with the length {length}")
     uncompressed: bytes = importlib.import_module("snappy").uncompress(data)
     return uncompressed
 
 
-def _varint(data: bytes) -> int:
-    """Return the uncompressed length at the start of a snappy block. Each byte has seven bits of the length."""
+def _read_snappy_length(data: bytes) -> int:
+    """Return the uncompressed length at the start of a snappy block (seven bits per byte)."""
     value = 0
     for position, byte in enumerate(data[:_SNAPPY_LONGEST_VARINT]):
         value |= (byte & 0x7F) << (7 * position)
@@ -134,7 +134,7 @@ def _varint(data: bytes) -> int:
 
 def _decompress_zlib(data: bytes, size: int) -> bytes:
     stream = zlib.decompressobj()
-    inflated = stream.decompress(data, size + 1)  # `zlib` decompresses without a limit if the limit is 0
+    inflated = stream.decompress(data, size + 1)  # `zlib` interprets the limit 0 as no limit
     if not stream.eof and len(inflated) <= size:
         raise ValueError("it is truncated")
     return inflated

@@ -54,8 +54,8 @@ def make_transport(family: int, ref: bool, tls: Tls | None, host: str) -> Transp
         sock = _socket.socket(family)
         sock.setblocking(False)
         if family != _socket.AF_UNIX:
-            _set_options(sock)
-    except OSError as error:  # such as "too many open files"
+            _set_socket_options(sock)
+    except OSError as error:  # for example, too many files are open
         raise TransportError(*error.args) from error
     return Transport(sock, ref) if tls is None else tls.transport(sock, ref, host)
 
@@ -93,9 +93,9 @@ def resolve(address: Address, ref: bool) -> list[Endpoint]:
 
 
 def _look_up(host: str, port: int, ref: bool) -> Sequence[AddressInfo] | Exception:
-    """Look up a host. A native thread replaces the default resolver of gevent, but no other configured resolver."""
+    """Look up a host in a native thread, or with the resolver that the application configured."""
     resolver = get_hub().resolver
-    if type(resolver) is Resolver:  # which would always keep the event loop alive
+    if type(resolver) is Resolver:  # the default resolver would always keep the event loop alive
         return run_in_native_thread(lambda: _getaddrinfo(host, port, 0, _socket.SOCK_STREAM), ref)
     try:
         results: Sequence[AddressInfo] = resolver.getaddrinfo(host, port, 0, _socket.SOCK_STREAM, 0, 0)
@@ -104,7 +104,7 @@ def _look_up(host: str, port: int, ref: bool) -> Sequence[AddressInfo] | Excepti
     return results
 
 
-def _set_options(sock: _socket.socket) -> None:
+def _set_socket_options(sock: _socket.socket) -> None:
     sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
     sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
     for name, value in _KEEPALIVE:

@@ -54,7 +54,7 @@ next_request_id: Callable[[], int] = chain.from_iterable(repeat(REQUEST_IDS)).__
 
 
 def encode_op_msg(request_id: int, flags: int, body: bytes, sequences: Sequence[DocumentSequence] = ()) -> list[bytes]:
-    """Return the buffers of an OP_MSG. A message of at most 64 KiB, or without document sequences, has one buffer."""
+    """Return the buffers of an OP_MSG: one buffer up to 64 KiB, or without document sequences."""
     if not sequences:
         head = _HEADER_FLAGS_AND_KIND.pack(21 + len(body), request_id, 0, OP_MSG, flags, 0)
         return [head + body]
@@ -73,7 +73,7 @@ def encode_op_msg(request_id: int, flags: int, body: bytes, sequences: Sequence[
 def encode_single_document_op_msg(
     request_id: int, flags: int, body: bytes, identifier: bytes, document: bytes
 ) -> list[bytes]:
-    """Return the buffers of an OP_MSG with one document in the sequence `identifier`, which ends with a zero byte."""
+    """Return the buffers of an OP_MSG with one document in the sequence `identifier` (a C string)."""
     section = 4 + len(identifier) + len(document)
     length = 22 + len(body) + section
     head = _HEADER_FLAGS_AND_KIND.pack(length, request_id, 0, OP_MSG, flags, 0)
@@ -81,8 +81,8 @@ def encode_single_document_op_msg(
     return [start, document] if length > _JOIN_BELOW else [start + document]
 
 
-def joined(buffers: Iterable[bytes]) -> Iterator[bytes]:
-    """Join consecutive buffers to buffers of at least 64 KiB, to reduce the number of system calls."""
+def join_buffers(buffers: Iterable[bytes]) -> Iterator[bytes]:
+    """Join buffers to buffers of at least 64 KiB, which reduces the number of system calls."""
     run: list[bytes] = []
     size = 0
     for buffer in buffers:
@@ -96,7 +96,7 @@ def joined(buffers: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def encode_op_query(request_id: int, namespace: str, body: bytes) -> list[bytes]:
-    """Return the buffers of an OP_QUERY that requests one document. Only the legacy hello uses OP_QUERY."""
+    """Return the buffers of an OP_QUERY for one document. Only the legacy hello uses OP_QUERY."""
     target = namespace.encode() + b"\x00"
     length = HEADER_SIZE + 4 + len(target) + 8 + len(body)
     # Flag 4 is secondaryOk, which allows any member to reply.
@@ -116,7 +116,7 @@ class OutOfStepError(ProtocolError):
 def decode_header(
     buffer: Buffer, offset: int, max_message_size: int, request_id: int, other_request_id: int | None = None
 ) -> Header:
-    """Return the message header at `offset`. Its responseTo must be `request_id` or `other_request_id`."""
+    """Return the message header at `offset`. responseTo must be `request_id` or `other_request_id`."""
     header: Header = _HEADER.unpack_from(buffer, offset)
     if not HEADER_SIZE <= header[0] <= max_message_size:
         raise OutOfStepError(f"message length {header[0]} is not between {HEADER_SIZE} and {max_message_size} bytes")
@@ -126,7 +126,7 @@ def decode_header(
 
 
 def decode_reply(opcode: int, payload: memoryview, reply_id: int = 0, request_id: int = 0) -> Reply:
-    """Decode a reply. The checksum needs `reply_id` and `request_id`, the request ID and responseTo in the header."""
+    """Decode a reply. The checksum includes `reply_id` and `request_id` (responseTo)."""
     if opcode != OP_MSG:
         return _decode_op_reply(opcode, payload)
     end = len(payload)

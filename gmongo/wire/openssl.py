@@ -7,8 +7,10 @@ installs the required packages.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from types import SimpleNamespace
 from typing import TypeAlias, TypeVar, cast
 
 from cryptography import x509
@@ -16,10 +18,11 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from OpenSSL import SSL, crypto
+from service_identity import CertificateError, VerificationError
+from service_identity.cryptography import verify_certificate_hostname
 
 from gmongo import _clock
 from gmongo.errors import ConfigurationError
-from gmongo.wire.names import certificate_matches, ip_of
 
 T = TypeVar("T")
 Key: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
@@ -42,31 +45,33 @@ _CERTIFICATE_ERRORS = {
 }
 # Name of a TLS alert -> prefix of this name in the module ``ssl``. Other alerts have the prefix SSLV3.
 _ALERT_PREFIXES = {"PROTOCOL_VERSION": "TLSV1", "UNKNOWN_CA": "TLSV1", "CERTIFICATE_REQUIRED": "TLSV13"}
+_EXTENSIONS, _OCTETS, _DNS_NAME, _IP_ADDRESS = 0xA3, 0x04, 0x82, 0x87  # DER tags of certificate fields.
+_ALTERNATIVE_NAMES = b"\x06\x03\x55\x1d\x11"  # Object identifier of subjectAltName in DER.
 
 
 @dataclass(frozen=True)
 class Trust:
     """Certificate settings. All files are PEM files that the client has already read successfully."""
 
-    ciphers: str  # of TLS 1.2, in the syntax of OpenSSL
-    ca_file: str | None = None  # None means the authorities of the system
+    ciphers: str  # Ciphers of TLS 1.2, in the syntax of OpenSSL.
+    ca_file: str | None = None  # None means the certificate authorities of the system.
     crl_file: str | None = None
-    key_file: str | None = None  # the client certificate and its key
+    key_file: str | None = None  # file with the client certificate and its key
     password: str | None = None
     check_name: bool = True
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Session:
-    """TLS session that shortens the next handshake, in which the server does not send its certificate."""
+    """TLS session that shortens the next handshake. The server then sends no certificate."""
 
     raw: SSL.Session
-    # end of the validity of the certificate status, in seconds since 1970. None requires a full handshake
+    # End of the validity of the certificate status, in seconds since 1970. None requires a full handshake.
     valid_until: float | None
 
     @property
     def has_ticket(self) -> bool:
-        """True if the next handshake may use the session. ``ssl.SSLSession`` has an attribute of the same name."""
+        """True if the next handshake may use the session. The name is from ``ssl.SSLSession``."""
         return self.valid_until is not None
 
 
@@ -82,8 +87,8 @@ class OpenSslContext:
         context.set_cipher_list(trust.ciphers.encode("ascii"))
         context.set_options(ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION)
         context.set_session_cache_mode(SSL.SESS_CACHE_OFF)  # `Tls` caches sessions by host
-        context.set_verify(SSL.VERIFY_PEER, _verify)
-        context.set_ocsp_client_callback(_keep_staple)
+        context.set_verify(SSL.VERIFY_PEER, _verify_certificate)
+        context.set_ocsp_client_callback(_store_staple)
         if trust.key_file is not None:
             _load_client_certificate(context, trust.key_file, trust.password)
         _load_authorities(context, trust.ca_file)
@@ -96,13 +101,13 @@ class OpenSslContext:
     def wrap_bio(
         self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, server_hostname: str, session: Session | None = None
     ) -> OpenSslObject:
-        """Return the TLS object of one connection. ``SSLContext.wrap_bio`` has the same parameters."""
+        """Return the TLS object of one connection, like ``SSLContext.wrap_bio``."""
         peer = Peer(server_hostname.encode("idna").decode("ascii"), self.check_hostname)
         connection = SSL.Connection(self._context, None)
         connection.set_app_data(peer)
         connection.set_connect_state()
         connection.request_ocsp()
-        if ip_of(peer.name) is None:
+        if parse_ip_address(peer.name) is None:
             connection.set_tlsext_host_name(peer.name.encode("ascii"))
         if session is not None and session.valid_until is not None and _clock.time() < session.valid_until:
             connection.set_session(session.raw)
@@ -110,24 +115,20 @@ class OpenSslContext:
         return OpenSslObject(connection, peer, incoming, outgoing)
 
 
+@dataclass(eq=False)
 class Peer:
     """Results of a TLS handshake with a server."""
 
-    __slots__ = ("check_name", "name", "refusal", "sent_certificate", "staple", "valid_until")
-
-    def __init__(self, name: str, check_name: bool) -> None:
-        self.name = name
-        self.check_name = check_name
-        self.sent_certificate = False  # stays False in a resumed session
-        self.staple = b""  # the stapled OCSP response
-        self.refusal = ""  # the reason to reject the certificate
-        self.valid_until: float | None = None  # end of the validity of the session
+    name: str
+    check_name: bool
+    sent_certificate: bool = False  # False after the resumption of a session.
+    staple: bytes = b""  # Stapled OCSP response.
+    refusal: str = ""  # Reason to reject the certificate.
+    valid_until: float | None = None  # End of the validity of the session.
 
 
 class OpenSslObject:
     """TLS object with the methods and exceptions of ``ssl.SSLObject`` that a transport uses."""
-
-    __slots__ = ("_connection", "_incoming", "_may_have_more", "_outgoing", "peer")
 
     def __init__(
         self, connection: SSL.Connection, peer: Peer, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO
@@ -139,15 +140,15 @@ class OpenSslObject:
         self.peer = peer
 
     def do_handshake(self) -> None:
-        self._step(self._connection.do_handshake)
+        self._run_step(self._connection.do_handshake)
 
     def write(self, data: bytes | memoryview) -> int:
-        return self._step(self._connection.sendall, data) or 0
+        return self._run_step(self._connection.sendall, data) or 0
 
     def read(self, size: int, into: memoryview | None = None) -> bytes | int:
         if into is None:
-            return self._step(self._connection.recv, size) or b""
-        return self._step(self._connection.recv_into, into, size) or 0
+            return self._run_step(self._connection.recv, size) or b""
+        return self._run_step(self._connection.recv_into, into, size) or 0
 
     def pending(self) -> int:
         return self._may_have_more or self._connection.pending()
@@ -158,12 +159,12 @@ class OpenSslObject:
         return None if raw is None else Session(raw, self.peer.valid_until)
 
     def verified_chain(self) -> list[x509.Certificate]:
-        """Return the verified certificate chain, the server certificate first. Return [] in a resumed session."""
+        """Return the verified chain, first the server certificate. A resumed session has no chain."""
         if not self.peer.sent_certificate:
             return []
         return [each.to_cryptography() for each in self._connection.get_verified_chain() or ()]
 
-    def _step(self, step: Callable[..., T], *arguments: object) -> T | None:
+    def _run_step(self, step: Callable[..., T], *arguments: object) -> T | None:
         data = self._incoming.read()
         if data:
             self._connection.bio_write(data)
@@ -176,11 +177,11 @@ class OpenSslObject:
         except SSL.ZeroReturnError:  # the server ended TLS with a close_notify alert
             return None
         except SSL.Error as error:
-            raise _as_ssl_error(error, self.peer.refusal) from None
+            raise _convert_ssl_error(error, self.peer.refusal) from None
         finally:
-            self._take_output()
+            self._move_output()
 
-    def _take_output(self) -> None:
+    def _move_output(self) -> None:
         try:
             while True:
                 self._outgoing.write(self._connection.bio_read(_PIECE))
@@ -188,33 +189,35 @@ class OpenSslObject:
             pass
 
 
-def _verify(connection: SSL.Connection, certificate: crypto.X509, error_number: int, depth: int, ok: int) -> bool:
-    """Accept or reject a certificate of a chain. OpenSSL calls this function last for the server (depth 0)."""
+def _verify_certificate(
+    connection: SSL.Connection, certificate: crypto.X509, error_number: int, depth: int, ok: int
+) -> bool:
+    """Accept or reject a certificate. OpenSSL verifies the server certificate (depth 0) last."""
     peer: Peer = connection.get_app_data()
     if ok and depth == 0:
         peer.sent_certificate = True
         if peer.check_name:
-            peer.refusal = _name_mismatch(peer.name, certificate)
+            peer.refusal = _describe_name_mismatch(peer.name, certificate)
     elif not ok:
         peer.refusal = _CERTIFICATE_ERRORS.get(error_number, f"error {error_number} of OpenSSL's verification")
     return not peer.refusal
 
 
-def _keep_staple(connection: SSL.Connection, response: bytes, _data: object) -> bool:
+def _store_staple(connection: SSL.Connection, response: bytes, _data: object) -> bool:
     connection.get_app_data().staple = response
     return True
 
 
-def _name_mismatch(name: str, certificate: crypto.X509) -> str:
+def _describe_name_mismatch(name: str, certificate: crypto.X509) -> str:
     """Return the reason why a certificate does not match a server name, or an empty text."""
     if certificate_matches(crypto.dump_certificate(crypto.FILETYPE_ASN1, certificate), name):
         return ""
-    kind = "Hostname" if ip_of(name) is None else "IP address"
+    kind = "Hostname" if parse_ip_address(name) is None else "IP address"
     return f"{kind} mismatch, certificate is not valid for {name!r}"
 
 
-def _as_ssl_error(error: SSL.Error, refusal: str) -> ssl.SSLError:
-    """Convert a pyOpenSSL error, or the reason to reject the certificate, to an error of the module ``ssl``."""
+def _convert_ssl_error(error: SSL.Error, refusal: str) -> ssl.SSLError:
+    """Convert a pyOpenSSL error or a certificate refusal to an error of the module ``ssl``."""
     if refusal:
         refused = ssl.SSLCertVerificationError(1, refusal)
         refused.verify_message = refusal
@@ -232,13 +235,13 @@ def _as_ssl_error(error: SSL.Error, refusal: str) -> ssl.SSLError:
 def _load_client_certificate(context: SSL.Context, path: str, password: str | None) -> None:
     try:
         context.use_certificate_chain_file(path)
-        context.use_privatekey(_client_key(path, password))
+        context.use_privatekey(_load_client_key(path, password))
         context.check_privatekey()
     except (SSL.Error, TypeError, ValueError, UnsupportedAlgorithm) as error:
         raise ConfigurationError(f"tlsCertificateKeyFile: pyOpenSSL cannot use {path!r}: {error}") from error
 
 
-def _client_key(path: str, password: str | None) -> Key:
+def _load_client_key(path: str, password: str | None) -> Key:
     with open(path, "rb") as file:
         data = file.read()
     try:
@@ -257,3 +260,63 @@ def _load_authorities(context: SSL.Context, path: str | None) -> None:
         context.load_verify_locations(**places)
     else:
         context.set_default_verify_paths()
+
+
+def certificate_matches(certificate: bytes, server: str) -> bool:
+    """Return True if a name in a DER certificate matches the host name or IP address `server`."""
+    # Parse only the names, because `cryptography` rejects some malformed extensions that OpenSSL has accepted.
+    address = parse_ip_address(server)
+    for tag, value in _parse_names(certificate):
+        if tag == _IP_ADDRESS and address is not None and value == address.packed:
+            return True
+        if tag == _DNS_NAME and address is None and _name_matches(value.decode("latin-1"), server):
+            return True
+    return False
+
+
+def parse_ip_address(server: str) -> IPv4Address | IPv6Address | None:
+    """Return `server` as an IP address, or None for a host name."""
+    try:
+        return ip_address(server)
+    except ValueError:
+        return None
+
+
+def _name_matches(name: str, server: str) -> bool:
+    if "." not in server:  # service-identity 24 raises ValueError if `name` has a wildcard
+        return name.lower() == server.lower()
+    try:
+        names = x509.SubjectAlternativeName([x509.DNSName(name)])
+        only = x509.Extensions([x509.Extension(names.oid, False, names)])
+        # `verify_certificate_hostname` reads only the attribute `extensions` of a certificate
+        verify_certificate_hostname(cast(x509.Certificate, SimpleNamespace(extensions=only)), server)
+    except (VerificationError, CertificateError, ValueError):
+        return False
+    return True
+
+
+def _parse_names(certificate: bytes) -> Iterator[tuple[int, bytes]]:
+    (_, whole), *_rest = _parse_elements(certificate)
+    (_, signed), *_rest = _parse_elements(whole)
+    for tag, content in _parse_elements(signed):
+        if tag == _EXTENSIONS:
+            for _, extensions in _parse_elements(content):
+                for _, extension in _parse_elements(extensions):
+                    if extension.startswith(_ALTERNATIVE_NAMES):
+                        value = next(value for tag, value in _parse_elements(extension) if tag == _OCTETS)
+                        for _, names in _parse_elements(value):
+                            yield from _parse_elements(names)
+
+
+def _parse_elements(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the tag and the content of each DER element."""
+    position = 0
+    while position + 1 < len(data):
+        tag, length = data[position], data[position + 1]
+        position += 2
+        if length & 0x80:
+            size = length & 0x7F
+            length = int.from_bytes(data[position : position + size], "big")
+            position += size
+        yield tag, data[position : position + length]
+        position += length

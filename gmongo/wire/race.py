@@ -1,4 +1,4 @@
-"""Concurrent TCP connection attempts to the addresses of one host (RFC 8305). The first complete connection wins."""
+"""Concurrent TCP connection attempts to the addresses of one host (RFC 8305). The first connection wins."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from gmongo.wire.transport import Transport, TransportError, without_frames
 Endpoint: TypeAlias = tuple[int, SocketAddress]
 """Socket family and address of a connection attempt."""
 
-_CONNECTION_ATTEMPT_DELAY = 0.25  # seconds, as RFC 8305 recommends
-_SHORTEST_SLEEP = 0.001  # seconds
+_CONNECTION_ATTEMPT_DELAY = 0.25  # Seconds between two attempts, as RFC 8305 recommends.
+_SHORTEST_SLEEP = 0.001  # Seconds of the shortest timer.
 _MOST_REMEMBERED = 256
 
 
@@ -32,32 +32,27 @@ class AttemptsTimedOut(TransportError):
 
 
 class AddressOrder:
-    """Order in which a :class:`Race` tries the addresses of a host. Addresses that failed come last."""
-
-    __slots__ = ("_failed",)
+    """Order of the attempts of a :class:`Race`. Addresses with failed attempts are last."""
 
     def __init__(self) -> None:
-        self._failed: dict[SocketAddress, None] = {}  # in the order of the failures
+        self._failed: dict[SocketAddress, None] = {}  # addresses in the order of their failures
 
-    def __repr__(self) -> str:
-        return f"<AddressOrder {len(self._failed)} failed>"
-
-    def sorted(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
-        """Sort addresses in the order in which the next race tries them. Address families alternate (RFC 8305)."""
+    def sort_endpoints(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
+        """Sort addresses for the next race. Address families alternate (RFC 8305)."""
         order = {address: position for position, address in enumerate(self._failed, 1)}
-        return sorted(_interleaved(endpoints), key=lambda endpoint: order.get(endpoint[1], 0))
+        return sorted(_interleave_families(endpoints), key=lambda endpoint: order.get(endpoint[1], 0))
 
-    def note_failure(self, address: SocketAddress) -> None:
-        self.forget_failure(address)
+    def record_failed_address(self, address: SocketAddress) -> None:
+        self.remove_failed_address(address)
         self._failed[address] = None
         if len(self._failed) > _MOST_REMEMBERED:
             del self._failed[next(iter(self._failed))]
 
-    def forget_failure(self, address: SocketAddress) -> None:
+    def remove_failed_address(self, address: SocketAddress) -> None:
         self._failed.pop(address, None)
 
 
-def _interleaved(endpoints: Iterable[Endpoint]) -> list[Endpoint]:
+def _interleave_families(endpoints: Iterable[Endpoint]) -> list[Endpoint]:
     families: dict[int, list[Endpoint]] = {}
     for endpoint in endpoints:
         families.setdefault(endpoint[0], []).append(endpoint)
@@ -87,7 +82,7 @@ class Race:
         order: AddressOrder,
         ref: bool,
     ) -> None:
-        self._waiting = deque(order.sorted(endpoints))
+        self._waiting = deque(order.sort_endpoints(endpoints))
         self._make_transport = make_transport
         self._seconds = seconds
         self._order = order
@@ -104,27 +99,27 @@ class Race:
         return ", ".join(f"{each.address[0]} for {milliseconds(now - each.began)}" for each in self._attempts)
 
     def run(self) -> Attempt:
-        """Connect to the host. Return the first attempt that connected. The caller must close its transport."""
+        """Return the first attempt that connects to the host. The caller must close the transport."""
         try:
             while True:
                 if self._interruption is not None:
                     raise without_frames(self._interruption)
-                winner = self._take_connected() or self._start_due()
+                winner = self._find_connected_attempt() or self._start_due_attempts()
                 if winner is not None:
                     self._attempts.remove(winner)
                     for attempt in self._attempts:
-                        if attempt.began < winner.began:  # later races try this slower address last
-                            self._order.note_failure(attempt.address)
-                    self._order.forget_failure(winner.address)
+                        if attempt.began < winner.began:  # later races attempt slower addresses last
+                            self._order.record_failed_address(attempt.address)
+                    self._order.remove_failed_address(winner.address)
                     return winner
                 if not self._attempts:
-                    raise self._failure()
+                    raise self._make_failure()
                 self._sleep()
         finally:
             for attempt in self._attempts:
                 attempt.transport.close()
 
-    def _take_connected(self) -> Attempt | None:
+    def _find_connected_attempt(self) -> Attempt | None:
         """Return a connected attempt, or None. Drop failed and timed-out attempts."""
         now = _clock.monotonic()
         for attempt in list(self._attempts):
@@ -134,10 +129,10 @@ class Race:
                 if self._seconds is not None and now >= attempt.began + self._seconds:
                     raise AttemptsTimedOut(errno.ETIMEDOUT, "timed out")
             except TransportError as error:
-                self._drop(attempt, error)
+                self._drop_attempt(attempt, error)
         return None
 
-    def _start_due(self) -> Attempt | None:
+    def _start_due_attempts(self) -> Attempt | None:
         """Start the attempts that are due. Return an attempt that connected immediately, or None."""
         while self._waiting and (not self._attempts or _clock.monotonic() >= self._next_start):
             family, address = self._waiting.popleft()
@@ -145,7 +140,7 @@ class Race:
             try:
                 attempt = Attempt(address, self._make_transport(family), now)
             except TransportError as error:
-                self._note_failure(address, error, 0.0)
+                self._record_failure(address, error, 0.0)
                 continue
             self._attempts.append(attempt)
             self._next_start = now + _CONNECTION_ATTEMPT_DELAY
@@ -153,23 +148,23 @@ class Race:
                 if attempt.transport.start_connecting(address):
                     return attempt
             except TransportError as error:
-                self._drop(attempt, error)
+                self._drop_attempt(attempt, error)
         return None
 
-    def _drop(self, attempt: Attempt, error: TransportError) -> None:
-        """Close a failed attempt. If no later attempt has started, the next attempt starts without a delay."""
+    def _drop_attempt(self, attempt: Attempt, error: TransportError) -> None:
+        """Close a failed attempt. The next attempt starts now if no later attempt is in progress."""
         now = _clock.monotonic()
         if attempt is self._attempts[-1]:
             self._next_start = now
         self._attempts.remove(attempt)
         attempt.transport.close()
-        self._note_failure(attempt.address, error, now - attempt.began)
+        self._record_failure(attempt.address, error, now - attempt.began)
 
-    def _note_failure(self, address: SocketAddress, error: TransportError, seconds: float) -> None:
-        self._order.note_failure(address)
+    def _record_failure(self, address: SocketAddress, error: TransportError, seconds: float) -> None:
+        self._order.record_failed_address(address)
         self.failures.append((address, error, seconds))
 
-    def _failure(self) -> TransportError:
+    def _make_failure(self) -> TransportError:
         timed_out = any(isinstance(error, AttemptsTimedOut) for _, error, _ in self.failures)
         texts = (
             f"{address[0]}: {error.strerror or error} after {milliseconds(seconds)}"
@@ -178,7 +173,7 @@ class Race:
         return (AttemptsTimedOut if timed_out else TransportError)(", ".join(texts))
 
     def _sleep(self) -> None:
-        """Wait until a socket is ready, the start of the next attempt is due, or an attempt times out."""
+        """Wait until a socket is ready, the next attempt is due, or an attempt times out."""
         moments = [] if self._seconds is None else [self._attempts[0].began + self._seconds]
         if self._waiting:
             moments.append(self._next_start)
@@ -205,10 +200,8 @@ class Race:
         if self._greenlet is not None:
             self._greenlet.switch(self)
 
-    # Methods that a race and a transport have in common
-
     def interrupt(self, error: BaseException) -> None:
-        """End the race: :meth:`run` closes the sockets and raises `error`. Does not switch greenlets."""
+        """End the race, without a switch: :meth:`run` closes the sockets and raises `error`."""
         if self._interruption is None:
             self._interruption = error
         if self._greenlet is not None:

@@ -30,7 +30,7 @@ _DOCUMENT, _ARRAY = 3, 4
 _SHORTEST_DOCUMENT = 5
 _EMPTY_ARRAY = b"\x05\x00\x00\x00\x00"
 _FIXED_SIZES = {1: 8, 6: 0, 7: 12, 8: 1, 9: 8, 10: 0, 16: 4, 17: 8, 18: 8, 19: 16, 0xFF: 0, 0x7F: 0}
-# BSON type of a value that begins with an int32 length -> number of bytes that this length does not include
+# BSON type of a value that starts with an int32 length -> number of bytes that the length does not include
 _LENGTH_PREFIXED = {2: 4, 13: 4, 14: 4, 5: 5, 3: 0, 4: 0, 12: 16, 15: 0}
 
 
@@ -57,7 +57,7 @@ class Batch:
 
     def _decode(self) -> bool:
         start = self._position
-        end = _run_end(self._array, start)
+        end = _find_run_end(self._array, start)
         if end == start:
             return False
         run = _decode_documents(self._array, start, end, self._codec_options)
@@ -70,7 +70,7 @@ class Batch:
     def decode_ahead(self) -> bool:
         """Decode the next documents, and store them for :meth:`decode_run`.
 
-        Return False at the end of the batch and after an error. The next :meth:`decode_run` raises the error.
+        Return False at the end of the batch and after an error. The next call of :meth:`decode_run` raises the error.
         """
         try:
             return self._decode()
@@ -88,75 +88,75 @@ class Batch:
         position = self._position
         work = LongWork()
         while self._array[position] != 0:
-            position = _element_end(self._array, position)
+            position = _find_element_end(self._array, position)
             count += 1
             work.checkpoint()
         return count
 
     def __iter__(self) -> Iterator[Value]:
-        """Iterate over all documents of the batch, including documents that :meth:`decode_run` has returned."""
+        """Iterate over all documents of the batch, including the results of :meth:`decode_run`."""
         fresh = Batch(self._array, self._codec_options)
         while run := fresh.decode_run():
             yield from run
 
     def documents(self) -> list[Value]:
-        """Decode and return all documents of the batch, including documents that :meth:`decode_run` has returned."""
+        """Decode all documents of the batch, including the results of :meth:`decode_run`."""
         return _decode_documents(self._array, 4, len(self._array) - 1, self._codec_options)
 
     def raw(self) -> bytes:
         """Return the encoded documents of the batch."""
         work = LongWork()
         documents = []
-        for document in _documents(self._array, 4, len(self._array) - 1):
+        for document in _iterate_documents(self._array, 4, len(self._array) - 1):
             documents.append(document)
             work.checkpoint()
         return b"".join(documents)
 
 
-def _documents(array: memoryview, start: int, end: int) -> Iterator[memoryview]:
+def _iterate_documents(array: memoryview, start: int, end: int) -> Iterator[memoryview]:
     while start < end:
         if array[start] != _DOCUMENT:
-            raise _not_a_document(array[start])
-        element_end = _element_end(array, start)
-        yield array[_value_start(array, start) : element_end]
+            raise _make_type_error(array[start])
+        element_end = _find_element_end(array, start)
+        yield array[_find_value_start(array, start) : element_end]
         start = element_end
 
 
 def _decode_documents(array: memoryview, start: int, end: int, codec_options: CodecOptions[Value]) -> list[Value]:
     if codec_options.document_class is dict:
         return _decode_values(array[start:end], codec_options)
-    # Do not decode the array itself with a custom document class, which may reorder or drop keys.
-    return bson.decode_all(b"".join(_documents(array, start, end)), codec_options)
+    # Do not decode the array with a custom document class, which may reorder or drop keys.
+    return bson.decode_all(b"".join(_iterate_documents(array, start, end)), codec_options)
 
 
 def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> list[Value]:
-    """Decode array elements. The decoder accepts only documents, so wrap the elements in a document with one array."""
+    """Decode array elements. The decoder requires a document, which contains the array."""
     size = len(elements) + _SHORTEST_DOCUMENT
     document = b"".join((_INT32.pack(size + 8), b"\x040\x00", _INT32.pack(size), elements, b"\x00\x00"))
     (values,) = bson.decode(document, codec_options).values()
     return list(values)
 
 
-def _run_end(array: memoryview, start: int) -> int:
-    """Return the end of the run that begins at `start`. At the end of the array, return `start`."""
+def _find_run_end(array: memoryview, start: int) -> int:
+    """Return the offset of the end of the run at `start`, or `start` at the end of the array."""
     # The fast path assumes that each key is as long as the previous key, because array keys are consecutive numbers.
     end, limit, enough, key = start, len(array), start + _RUN_SIZE, 3
     while end < enough and (kind := array[end]) != 0:
         if kind != _DOCUMENT:
-            raise _not_a_document(kind)
+            raise _make_type_error(kind)
         value = end + key
         if value + 4 >= limit or array[value - 1] or not array[value - 2]:
-            value = _value_start(array, end)
+            value = _find_value_start(array, end)
             key = value - end
         size = _size_at(array, value)[0] if value + 4 < limit else 0
         if _SHORTEST_DOCUMENT <= size < limit - value:
             end = value + size
-        else:  # an invalid element, for which `_element_end` raises an error
-            end = _element_end(array, end)
+        else:  # `_find_element_end` raises an error for an invalid element
+            end = _find_element_end(array, end)
     return end
 
 
-def _not_a_document(kind: int) -> ProtocolError:
+def _make_type_error(kind: int) -> ProtocolError:
     return ProtocolError(f"a batch must contain only documents, but has an element of the BSON type {kind:#x}")
 
 
@@ -165,8 +165,8 @@ def decode_cursor(
 ) -> DocumentDict:
     """Decode a reply with a batch of documents. `error_options` apply to an error reply.
 
-    In a large reply, the batch becomes a :class:`Batch`. Custom types must not apply to server fields, so with custom
-    types, the batch becomes a :class:`Batch` in any reply.
+    The batch of a large reply becomes a :class:`Batch`. With custom types, which must not apply to server fields, every
+    batch becomes a :class:`Batch`.
     """
     if len(body) < WHOLE_BELOW and (codec_options is DEFAULT_CODEC_OPTIONS or decodes_plainly(codec_options)):
         return bson.decode(body, codec_options)
@@ -185,13 +185,13 @@ def reply_options(codec_options: CodecOptions[Value]) -> CodecOptions[Value]:
 
 
 def decode_field(body: Buffer, codec_options: CodecOptions[Value], field: str) -> DocumentDict:
-    """Decode a reply. The codec options apply only to the value of `field`, a document or array of the application."""
+    """Decode a reply. Apply the codec options only to `field`, a document or an array."""
     if decodes_plainly(codec_options):
         return bson.decode(body, codec_options)
-    reply: DocumentDict = bson.decode(body, _error_options(codec_options))
+    reply: DocumentDict = bson.decode(body, _make_error_options(codec_options))
     view = memoryview(body)
     for kind in (_DOCUMENT, _ARRAY):
-        start = _find(view, 0, field.encode(), kind)
+        start = _find_value(view, 0, field.encode(), kind)
         if start is not None:
             value = view[start : start + _INT32.unpack_from(view, start)[0]]
             if kind == _DOCUMENT:
@@ -206,7 +206,7 @@ def decodes_plainly(codec_options: CodecOptions[Value]) -> bool:
     return codec_options.document_class is dict and codec_options.type_registry == DEFAULT_CODEC_OPTIONS.type_registry
 
 
-def _error_options(codec_options: CodecOptions[Value]) -> CodecOptions[Value]:
+def _make_error_options(codec_options: CodecOptions[Value]) -> CodecOptions[Value]:
     """Return codec options for error replies, whose `details` must be a dict."""
     if issubclass(codec_options.document_class, dict):
         return DEFAULT_CODEC_OPTIONS.with_options(document_class=codec_options.document_class)
@@ -230,15 +230,15 @@ def is_well_formed(body: Buffer) -> bool:
 def cut_batch(
     body: Buffer, codec_options: CodecOptions[Value], error_options: CodecOptions[Value] | None = None
 ) -> DocumentDict:
-    """Decode a reply, but convert its batch, if any, to a :class:`Batch` without decoding its documents."""
+    """Decode a reply without the documents of its batch, which becomes a :class:`Batch`."""
     view = memoryview(body)
     if len(view) < _SHORTEST_DOCUMENT or _INT32.unpack_from(view)[0] != len(view):
         raise ProtocolError(f"a reply of {len(view)} bytes does not have the length that it states")
-    cursor = _find(view, 0, b"cursor", _DOCUMENT)
+    cursor = _find_value(view, 0, b"cursor", _DOCUMENT)
     if cursor is None or not (
-        batch := _find(view, cursor, b"firstBatch", _ARRAY) or _find(view, cursor, b"nextBatch", _ARRAY)
+        batch := _find_value(view, cursor, b"firstBatch", _ARRAY) or _find_value(view, cursor, b"nextBatch", _ARRAY)
     ):
-        return bson.decode(view, _error_options(error_options or codec_options))
+        return bson.decode(view, _make_error_options(error_options or codec_options))
     size = _INT32.unpack_from(view, batch)[0]
     cut = size - len(_EMPTY_ARRAY)
     rest = bytearray(view[:batch]) + _EMPTY_ARRAY + view[batch + size :]
@@ -254,29 +254,29 @@ def cut_batch(
     return reply
 
 
-def _find(view: memoryview, document: int, name: bytes, kind: int) -> int | None:
-    """Return the offset of the value of `name` in the document at the offset `document`, or None without this value."""
+def _find_value(view: memoryview, document: int, name: bytes, kind: int) -> int | None:
+    """Return the offset of a value by name and BSON type, or None. `document` is also an offset."""
     position = document + 4
     while view[position] != 0:
-        end = _element_end(view, position)
-        value = _value_start(view, position)
+        end = _find_element_end(view, position)
+        value = _find_value_start(view, position)
         if view[position] == kind and bytes(view[position + 1 : value - 1]) == name:
             return value
         position = end
     return None
 
 
-def _value_start(view: memoryview, element: int) -> int:
+def _find_value_start(view: memoryview, element: int) -> int:
     position = element + 1
     while view[position] != 0:
         position += 1
     return position + 1
 
 
-def _element_end(view: memoryview, element: int) -> int:
-    """Return the offset of the end of the element that begins at the offset `element`."""
+def _find_element_end(view: memoryview, element: int) -> int:
+    """Return the offset of the end of the element that starts at the offset `element`."""
     try:
-        end = _claimed_end(view, element)
+        end = _compute_claimed_end(view, element)
     except (IndexError, struct.error) as error:
         raise ProtocolError("a reply ends inside an element") from error
     if not element < end < len(view):
@@ -286,9 +286,9 @@ def _element_end(view: memoryview, element: int) -> int:
     return end
 
 
-def _claimed_end(view: memoryview, element: int) -> int:
+def _compute_claimed_end(view: memoryview, element: int) -> int:
     kind = view[element]
-    value = _value_start(view, element)
+    value = _find_value_start(view, element)
     if kind in _FIXED_SIZES:
         return value + _FIXED_SIZES[kind]
     if kind in _LENGTH_PREFIXED:
@@ -297,5 +297,5 @@ def _claimed_end(view: memoryview, element: int) -> int:
             raise ProtocolError(f"a reply has an element with the length {length}")
         return int(value + length + _LENGTH_PREFIXED[kind])
     if kind == 11:  # a regular expression consists of two strings, which each end with a zero byte
-        return _value_start(view, _value_start(view, value - 1) - 1)
+        return _find_value_start(view, _find_value_start(view, value - 1) - 1)
     raise ProtocolError(f"a reply has an element of the unknown BSON type {kind:#x}")

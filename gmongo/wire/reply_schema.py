@@ -24,8 +24,8 @@ INT64_MAX = 2**63 - 1
 # Maximum message size in bytes that a server may announce, which limits the memory for one reply. Current servers
 # announce 48 MB, a tenth of this limit.
 _LARGEST_SIZE = 480_000_000
-_MOST_HOSTS = 256  # addresses in one list of a hello reply. A replica set has at most 50 members
-_LARGEST_CLUSTER_TIME = 1024  # bytes. Every command contains the cluster time, which usually has about 100 bytes
+_MOST_HOSTS = 256  # Addresses in one list of a hello reply. A replica set has at most 50 members.
+_LARGEST_CLUSTER_TIME = 1024  # Maximum bytes of a cluster time, which usually has 100 bytes.
 _LONGEST_HASH = 64
 _SHOWN = 100
 
@@ -39,7 +39,7 @@ def of_type(rule: str, *types: type) -> Check:
 
 
 def integer(lowest: int, highest: int = INT32_MAX) -> Check:
-    """Return a check that a value is an integer in a range. Some servers send integers as doubles, which are valid."""
+    """Return a check that a value is an integer in a range. Doubles with integer values are valid."""
     rule = f"an integer from {lowest} to {highest}"
     return lambda value: None if is_integer(value) and lowest <= value <= highest else rule
 
@@ -52,7 +52,7 @@ def is_integer(value: object) -> bool:
 
 
 def list_of(elements: str, is_valid: Callable[[Value], bool]) -> Check:
-    """Return a check that all elements of a list satisfy `is_valid`. `elements` is a plural noun for error texts."""
+    """Return a check that all list elements satisfy `is_valid`. Error texts contain `elements`."""
     rule = f"a list of {elements}"
     return lambda value: None if isinstance(value, list) and all(map(is_valid, value)) else rule
 
@@ -67,11 +67,7 @@ def is_text(value: object) -> bool:
     return value.__class__ is str
 
 
-def _text(value: object) -> str | None:
-    return None if is_text(value) else "a string"
-
-
-def _address(value: Value) -> str | None:
+def _check_address(value: Value) -> str | None:
     try:
         parse_address(value)
     except (ValueError, AttributeError, TypeError):
@@ -79,19 +75,19 @@ def _address(value: Value) -> str | None:
     return None
 
 
-def _addresses(value: object) -> str | None:
-    if not isinstance(value, list) or any(map(_address, value)):
+def _check_addresses(value: object) -> str | None:
+    if not isinstance(value, list) or any(map(_check_address, value)):
         return "a list of addresses"
     return None if len(value) <= _MOST_HOSTS else f"a list of at most {_MOST_HOSTS} addresses"
 
 
-def _topology_version(value: Value) -> str | None:
+def _check_topology_version(value: Value) -> str | None:
     if is_document(value) and isinstance(value.get("processId"), ObjectId) and isinstance(value.get("counter"), int):
         return None
     return "a document with a processId and a counter"
 
 
-def _cluster_time(value: Value) -> str | None:
+def _check_cluster_time(value: Value) -> str | None:
     if not is_document(value) or not isinstance(value.get("clusterTime"), Timestamp):
         return "a document with a clusterTime"
     signature = value.get("signature")
@@ -103,7 +99,7 @@ def _cluster_time(value: Value) -> str | None:
     return None if len(bson.encode(value)) <= _LARGEST_CLUSTER_TIME else f"at most {_LARGEST_CLUSTER_TIME} bytes long"
 
 
-def _last_write(value: Value) -> str | None:
+def _check_last_write(value: Value) -> str | None:
     if is_document(value) and isinstance(value.get("lastWriteDate"), (datetime, type(None))):
         return None
     return "a document with a date lastWriteDate"
@@ -118,9 +114,9 @@ DOCUMENTS = list_of("documents", is_document)
 DOCUMENT = of_type("a document", Mapping)
 COUNT = integer(0, INT64_MAX)
 _NUMBER = of_type("a number", Number)
-TEXT = _text
+TEXT: Check = lambda value: None if is_text(value) else "a string"  # noqa: E731
 TEXT_OR_LIST = of_type("a string or a list", str, list)
-CLUSTER_TIME = _cluster_time
+CLUSTER_TIME = _check_cluster_time
 _SIZE = integer(1, _LARGEST_SIZE)
 
 ERROR: Mapping[str, Check] = {
@@ -129,7 +125,7 @@ ERROR: Mapping[str, Check] = {
     "errmsg": TEXT,
     "$err": TEXT,
     "errorLabels": list_of("strings", is_text),
-    "topologyVersion": _topology_version,
+    "topologyVersion": _check_topology_version,
     "writeConcernError": DOCUMENT,
 }
 """Checks of the fields that report an error, in any reply."""
@@ -151,12 +147,12 @@ OWN_FIELDS = ERROR.keys() | TIMES.keys()
 """Fields that the driver reads in replies to all commands."""
 
 HELLO: Mapping[str, Check] = {
-    **dict.fromkeys(("hosts", "passives", "arbiters"), _addresses),
-    **dict.fromkeys(("me", "primary"), lambda value: _address(value) if value else None),
+    **dict.fromkeys(("hosts", "passives", "arbiters"), _check_addresses),
+    **dict.fromkeys(("me", "primary"), lambda value: _check_address(value) if value else None),
     "setName": TEXT,
     "tags": DOCUMENT,
-    "topologyVersion": _topology_version,
-    "lastWrite": _last_write,
+    "topologyVersion": _check_topology_version,
+    "lastWrite": _check_last_write,
     "$clusterTime": CLUSTER_TIME,
     "electionId": of_type("an ObjectId", ObjectId),
     "serviceId": of_type("an ObjectId", ObjectId),
@@ -197,7 +193,7 @@ WRITE: Mapping[str, Check] = {
 
 
 def first_violation(document: Document, checks: Mapping[str, Check]) -> tuple[str, str] | None:
-    """Return the name of the first invalid field and the violated rule, or None. A missing or null field is valid."""
+    """Return the first invalid field and its violated rule, or None. A missing field is valid."""
     for field, check in checks.items():
         value = document.get(field)
         if value is not None and (rule := check(value)) is not None:
@@ -206,7 +202,7 @@ def first_violation(document: Document, checks: Mapping[str, Check]) -> tuple[st
 
 
 def check(document: Document, checks: Mapping[str, Check], document_name: str = "a reply") -> None:
-    """Check a reply or a part of a reply. The ProtocolError for an invalid field contains `document_name`."""
+    """Raise ProtocolError for an invalid field. The error contains `document_name`."""
     violation = first_violation(document, checks)
     if violation is not None:
         field, rule = violation

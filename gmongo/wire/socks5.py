@@ -34,7 +34,7 @@ class ProxyError(TransportError):
 
 @dataclass(frozen=True)
 class Proxy:
-    """SOCKS5 proxy. The client sends the user name and password if the proxy requires authentication."""
+    """SOCKS5 proxy, with the user name and password for authentication."""
 
     address: Address
     username: str | None = field(default=None, repr=False)
@@ -42,10 +42,10 @@ class Proxy:
 
 
 def connect_through(proxy: Proxy, transport: Transport, destination: Address) -> None:
-    """Connect to `destination` through `proxy`, to which `transport` is connected. The proxy resolves the host name."""
+    """Connect to `destination` through `proxy`, which resolves the host name."""
     try:
         _authenticate(transport, proxy)
-        _request(transport, destination)
+        _request_connection(transport, destination)
     except TransportError as error:
         host, port = proxy.address
         raise ProxyError(f"SOCKS5 proxy {host}:{port}: {error}") from error
@@ -61,23 +61,24 @@ def _authenticate(transport: Transport, proxy: Proxy) -> None:
     if method not in methods:
         required = "a username and password" if method == _NONE_ACCEPTABLE else f"the method {method}"
         raise TransportError(f"the proxy requires {required}, but gmongo offers the methods {methods}")
-    transport.send_raw(b"\x01" + _with_length(proxy.username, "username") + _with_length(proxy.password, "password"))
+    username = _encode_with_length(proxy.username, "username")
+    transport.send_raw(b"\x01" + username + _encode_with_length(proxy.password, "password"))
     _version, status = transport.read_raw(2)
     if status != 0:
         raise TransportError("the proxy rejected proxyUsername and proxyPassword")
 
 
-def _with_length(text: str | None, name: str) -> bytes:
+def _encode_with_length(text: str | None, name: str) -> bytes:
     encoded = (text or "").encode()
     if len(encoded) > _LONGEST:
         raise TransportError(f"the {name} is {len(encoded)} bytes long, but SOCKS5 allows {_LONGEST}")
     return bytes([len(encoded)]) + encoded
 
 
-def _request(transport: Transport, destination: Address) -> None:
+def _request_connection(transport: Transport, destination: Address) -> None:
     host, port = destination
     assert port is not None  # proxies do not support Unix domain sockets
-    where = _destination(host) + port.to_bytes(2, "big")
+    where = _encode_destination(host) + port.to_bytes(2, "big")
     transport.send_raw(bytes([_VERSION, _CONNECT, 0]) + where)
     version, status, _reserved, kind = transport.read_raw(4)
     _check_version(version)
@@ -92,13 +93,13 @@ def _request(transport: Transport, destination: Address) -> None:
     transport.read_raw(rest + 2)  # skip the local address of the connection from the proxy to the server
 
 
-def _destination(host: str) -> bytes:
+def _encode_destination(host: str) -> bytes:
     for kind, family in ((_IPV4, _socket.AF_INET), (_IPV6, _socket.AF_INET6)):
         try:
             return bytes([kind]) + _socket.inet_pton(family, host)
         except OSError:
             continue
-    return bytes([_DOMAIN]) + _with_length(host, "host name")
+    return bytes([_DOMAIN]) + _encode_with_length(host, "host name")
 
 
 def _check_version(version: int) -> None:

@@ -17,26 +17,26 @@ if TYPE_CHECKING:
     from gevent._interfaces import IWatcher
 
 _NO_LIMIT: AbstractContextManager[None] = nullcontext()
-_LATE = 0.05  # seconds. If a timer fires later, the application has blocked the event loop
+_LATE = 0.05  # Delay in seconds from which a timer counts as late.
 
 
 class Seconds(float):
-    """Deadline or duration in seconds, with the limit of the operation from which the value was computed."""
+    """Deadline or duration in seconds, with the time limit from which the number was computed."""
 
     __slots__ = ("limit",)
 
-    limit: tuple[float, str]  # the limit in seconds, and the name of the option or function that sets the limit
+    limit: tuple[float, str]  # time limit in seconds, and option or function that sets the time limit
 
 
 def seconds_of(limit: tuple[float, str], value: float) -> Seconds:
-    """Return `value`, a deadline or duration, as :class:`Seconds` with the limit that determined the value."""
+    """Convert a deadline or duration to :class:`Seconds`, with its time limit."""
     seconds = Seconds(value)
     seconds.limit = limit
     return seconds
 
 
 def remaining(deadline: float | None) -> float | None:
-    """Return the seconds until `deadline`, negative after the deadline, or None without a deadline."""
+    """Return the seconds until `deadline` (negative after the end), or None without a deadline."""
     if deadline is None or deadline == inf:
         return None
     left = deadline - _clock.monotonic()
@@ -44,7 +44,7 @@ def remaining(deadline: float | None) -> float | None:
 
 
 def limit_text(value: float | None) -> str:
-    """Return a description of the limit from which a deadline or a duration was computed."""
+    """Describe the time limit from which a deadline or a duration was computed."""
     if not isinstance(value, Seconds):
         return "the limit of the operation"
     seconds, option = value.limit
@@ -52,7 +52,7 @@ def limit_text(value: float | None) -> str:
 
 
 class Source(Protocol):
-    """Object, such as a transport, that delivers the result for which the code under a :class:`TimeLimit` waits."""
+    """Source of the awaited result of the code under a :class:`TimeLimit`, such as a transport."""
 
     def has_arrived(self) -> bool: ...
 
@@ -62,9 +62,9 @@ class TimeLimit:
 
     The timer throws an error into the greenlet, at most two loop iterations after the end of the limit. If the
     application blocks the event loop, the reply may arrive before the late timer fires. Therefore a late timer first
-    checks the source. If a part of the reply has arrived, the greenlet gets extra time: the delay of the timer, but at
-    most the limit. If no byte has arrived, the timer throws the error immediately. Without a source, a late timer waits
-    one more iteration of the event loop.
+    checks the source. If a part of the reply has arrived, the greenlet receives extra time: the delay of the timer, at
+    most the limit. If no byte has arrived, the timer throws the error immediately. Without a source, a late timer
+    waits one more iteration of the event loop.
 
     :meth:`end` does not stop the timer. If a later use of the limit is in progress when the timer fires, the timer
     starts again. A new timer for each exchange would double the Python time of an exchange.
@@ -78,8 +78,8 @@ class TimeLimit:
     def __init__(self, make_error: Callable[[float], BaseException], ref: bool = False) -> None:
         self._make_error = make_error
         self._ref = ref
-        self._greenlet: greenlet | None = None  # greenlet that the limit may interrupt now
-        # Current use: `_due` is the end of the limit. `_extended` is true if a late timer has extended the limit.
+        self._greenlet: greenlet | None = None  # Greenlet that the limit may interrupt now.
+        # `_due` is the end of the current time limit. `_extended` is true if a late timer has extended the limit.
         self._seconds: float
         self._due: float
         self._extended: bool
@@ -106,7 +106,7 @@ class TimeLimit:
         self._due += seconds
 
     def extend_if_late(self) -> None:
-        """Extend the limit if it ended while the event loop was blocked. Call this method at the end of each stage."""
+        """Extend a time limit that ended during a block of the event loop. Call this after each stage."""
         late = _clock.monotonic() - self._due
         if late > _LATE and not self._extended:
             self._extend(late, min(late, self._seconds))
@@ -136,7 +136,7 @@ class TimeLimit:
         if self._greenlet is None:
             return
         late = _clock.monotonic() - self._due
-        if late < 0:  # the timer belongs to an earlier use
+        if late < 0:  # the timer belongs to an earlier use of the time limit
             self._start(-late)
         elif late > _LATE and not self._extended and (self._source is None or self._source.has_arrived()):
             extra_seconds = 0.0 if self._source is None else min(late, self._seconds)

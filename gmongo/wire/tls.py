@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gmongo._background import LongWork
-from gmongo.wire.message import joined
+from gmongo.wire.message import join_buffers
 from gmongo.wire.transport import Transport, TransportError, without_frames
 
-# Logger of `gmongo.wire.ocsp`. If gmongo replaces PyMongo, it renames only the loggers of modules that are already
-# loaded. This module has the logger, because `gmongo.wire.ocsp` may be loaded later.
+# Logger of `gmongo.wire.ocsp`, which may be loaded late. If gmongo replaces PyMongo, gmongo renames only the loggers
+# of loaded modules. Therefore `gmongo.wire.tls` creates the logger.
 ocsp_log = logging.getLogger("gmongo.ocsp")
 
 # Number of bytes that the driver encrypts in one step, so that a long message does not block the event loop.
@@ -31,11 +31,11 @@ class Tls:
     """TLS settings and TLS sessions of a client."""
 
     context: ssl.SSLContext
-    renew: Callable[[], ssl.SSLContext | None] | None = None  # returns a new context if the files have changed
+    renew: Callable[[], ssl.SSLContext | None] | None = None  # returns a new context after a change of the files
     sessions: dict[str, ssl.SSLSession] = field(default_factory=dict, repr=False)
 
     def fresh_context(self) -> ssl.SSLContext:
-        """Return the context for a new connection, with the current content of the certificate files."""
+        """Return the context for a new connection, with the current certificate files."""
         renewed = None if self.renew is None else self.renew()
         if renewed is not None:
             self.context = renewed
@@ -47,18 +47,13 @@ class Tls:
         return TlsTransport(sock, ref, self, host)
 
     def store_session(self, host: str, session: ssl.SSLSession | None, context: ssl.SSLContext) -> None:
-        """Store a TLS session for the next connection to `host`, if `context` has the current certificates."""
+        """Store a TLS session for the next connection to `host`, unless `context` is outdated."""
         if session is not None and session.has_ticket and context is self.context:
             self.sessions[host] = session
-
-    def forget_session(self, host: str) -> None:
-        self.sessions.pop(host, None)
 
 
 class TlsTransport(Transport):
     """Connected stream socket with TLS."""
-
-    __slots__ = ("_chunk", "_context", "_engine", "_host", "_incoming", "_outgoing", "_tls")
 
     _waits_first = False
 
@@ -75,9 +70,9 @@ class TlsTransport(Transport):
         """Perform the TLS handshake on a connected socket."""
         try:
             self._engine = self._make_engine()
-            self._perform(self._engine.do_handshake)
+            self._run_engine_step(self._engine.do_handshake)
         except TransportError as error:
-            self._tls.forget_session(self._host)
+            self._tls.sessions.pop(self._host, None)
             hint = "" if isinstance(error.__cause__, ssl.SSLError) else " (perhaps the server does not use TLS)"
             raise TransportError(f"TLS handshake failed: {error}{hint}") from error
 
@@ -103,63 +98,65 @@ class TlsTransport(Transport):
 
     def _send(self, buffers: Sequence[bytes]) -> None:
         if len(buffers) == 1 and len(buffers[0]) <= _CHUNK_SIZE:
-            self._perform(self._engine.write, buffers[0])
+            self._run_engine_step(self._engine.write, buffers[0])
             return
         work = LongWork()
-        for data in joined(buffers):
+        for data in join_buffers(buffers):
             view = memoryview(data)
             while view:
-                view = view[self._perform(self._engine.write, view[:_CHUNK_SIZE]) :]
+                view = view[self._run_engine_step(self._engine.write, view[:_CHUNK_SIZE]) :]
                 work.checkpoint()
 
     def round_trip(self, buffers: Sequence[bytes], request_id: int) -> bytes | None:
         self.send(buffers)
-        if self._view is not None or self._incoming.pending or self._engine.pending():  # unread bytes
+        if (
+            self._view is not None or self._incoming.pending or self._engine.pending()
+        ):  # the connection has unread bytes
             return None
         # Fast path for a reply in one TLS record. `receive` handles other replies.
-        self._feed()
-        data: bytes = self._perform(self._engine.read, _BUFFER_SIZE)
-        return self._complete_body(data, request_id)
+        self._receive_encrypted()
+        data: bytes = self._run_engine_step(self._engine.read, _BUFFER_SIZE)
+        return self._extract_body(data, request_id)
 
     def _receive_into(self, into: memoryview) -> int:
         if not (self._engine.pending() or self._incoming.pending):
-            self._feed()  # receive more bytes, because the engine has no data
-        count: int = self._perform(self._engine.read, len(into), into)
+            self._receive_encrypted()  # receive more bytes, because the engine has no data
+        count: int = self._run_engine_step(self._engine.read, len(into), into)
         if count == 0:
             raise TransportError("connection closed by the server")
         return count
 
-    def _perform(self, step: Callable[..., Any], *arguments: object) -> Any:
-        """Repeat a step of the TLS engine until the step succeeds, and move bytes between engine and socket."""
+    def _run_engine_step(self, step: Callable[..., Any], *arguments: object) -> Any:
+        """Repeat a step of the TLS engine, and move bytes between engine and socket."""
         if self._interruption is not None:
             raise without_frames(self._interruption)
         while True:
             try:
                 result = step(*arguments)
             except ssl.SSLWantReadError:
-                self._flush()
-                self._feed()
+                self._send_encrypted()
+                self._receive_encrypted()
             except ssl.SSLError as error:
                 self._send_alert()
-                raise TransportError(reason(error)) from error
+                raise TransportError(describe_tls_error(error)) from error
             else:
-                self._flush()
+                self._send_encrypted()
                 return result
 
-    def _flush(self) -> None:
+    def _send_encrypted(self) -> None:
         if self._outgoing.pending:
             data = self._outgoing.read()
             sent = self._try_to_send(data)
             if sent != len(data):
                 self.send_raw(data[sent:])
 
-    def _feed(self) -> None:
+    def _receive_encrypted(self) -> None:
         self._wait(self._readable)
         count = super()._receive_into(self._chunk)
         self._incoming.write(self._chunk[:count])
 
     def _send_alert(self) -> None:
-        """Send the TLS alert that reports the failure to the server, if the socket can send without a wait."""
+        """Send the TLS alert about the failure, if the socket can send without a wait."""
         try:
             if self._outgoing.pending:
                 self._try_to_send(self._outgoing.read())
@@ -184,7 +181,7 @@ _REASONS = {
 }
 
 
-def reason(error: ssl.SSLError) -> str:
+def describe_tls_error(error: ssl.SSLError) -> str:
     """Return the text that an error message shows as the reason of a TLS error."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the server's certificate was not accepted: {error.verify_message.rstrip('.')}"

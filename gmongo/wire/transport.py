@@ -21,15 +21,15 @@ from greenlet import greenlet
 from gmongo._background import LongWork
 from gmongo._server_facts import sizes
 from gmongo.wire.address import SocketAddress
-from gmongo.wire.message import BEFORE_BODY, HEADER_SIZE, OP_MSG, decode_header, joined, read_beginning
+from gmongo.wire.message import BEFORE_BODY, HEADER_SIZE, OP_MSG, decode_header, join_buffers, read_beginning
 
 if TYPE_CHECKING:
     from gevent._interfaces import IWatcher
 
 _READ = 1
 _WRITE = 2
-_SHORTEST = BEFORE_BODY + 5  # size in bytes of a reply with an empty document
-_BUFFER_SIZE = 64 * 1024  # bytes. Most replies fit into a buffer. Larger replies get separate memory
+_SHORTEST = BEFORE_BODY + 5  # Size in bytes of a reply with an empty document.
+_BUFFER_SIZE = 64 * 1024  # Bytes of a buffer. Larger replies have separate memory.
 # A transport uses a buffer from the first byte of a reply until the reply is decoded. Idle connections need no buffer.
 # Busy connections share few buffers, which stay in the processor cache.
 _free_buffers: list[memoryview] = []
@@ -44,29 +44,9 @@ class TransportError(OSError):
 
 
 class Transport:
-    """Connected stream socket. The transport owns the non-blocking `sock`.
+    """Connected stream socket. The transport owns `sock`. :meth:`set_ref` describes `ref`."""
 
-    `ref` is True if waiting on the socket keeps the event loop alive.
-    """
-
-    __slots__ = (
-        "__weakref__",
-        "_end",
-        "_hub",
-        "_interruption",
-        "_large",
-        "_readable",
-        "_received_size",
-        "_socket",
-        "_start",
-        "_view",
-        "_waiting",
-        "_writable",
-        "max_message_size",
-        "out_of_step",
-    )
-
-    # True if `_fill` waits for the socket before it receives. False in a subclass that may already have the bytes.
+    # True if `_fill_buffer` waits for the socket before receiving. False in a subclass that may have unread bytes.
     _waits_first = True
 
     def __init__(self, sock: _socket.socket, ref: bool) -> None:
@@ -74,14 +54,14 @@ class Transport:
         self._hub = get_hub()
         self._readable = self._hub.loop.io(sock.fileno(), _READ, ref=ref)
         self._writable = self._hub.loop.io(sock.fileno(), _WRITE, ref=ref)
-        self._waiting: greenlet | None = None  # greenlet that waits for the socket
+        self._waiting: greenlet | None = None  # Greenlet that waits for the socket.
         self._interruption: BaseException | None = None
-        self.max_message_size = sizes.MAX_MESSAGE_SIZE  # bytes, until the hello sets another limit
-        self._view: memoryview | None = None  # buffer for received bytes, or None
-        self._start = 0  # start of the unread bytes in the buffer
-        self._end = 0  # end of the unread bytes in the buffer
-        self._large: memoryview | None = None  # message that is too long for the buffer
-        self._received_size: int  # number of received bytes of the message in `_large`
+        self.max_message_size = sizes.MAX_MESSAGE_SIZE  # Bytes, until the hello sets another limit.
+        self._view: memoryview | None = None  # Buffer for received bytes, or None.
+        self._start = 0  # Start of the unread bytes in the buffer.
+        self._end = 0  # End of the unread bytes in the buffer.
+        self._large: memoryview | None = None  # Message that is too long for the buffer.
+        self._received_size: int  # Number of received bytes of the message in `_large`.
         # True after a partly sent request or a partly received reply: the next message boundary is unknown.
         self.out_of_step = False
 
@@ -96,18 +76,17 @@ class Transport:
         self.max_message_size = max_message_size
 
     def set_ref(self, keep_loop_alive: bool) -> None:
-        """Choose whether waiting on the socket keeps the event loop alive."""
+        """Set whether a wait for the socket keeps the event loop alive."""
         if not self.closed:
             self._readable.ref = self._writable.ref = keep_loop_alive
 
     def connect(self, sockaddr: SocketAddress) -> None:
-        """Connect the socket."""
         if not self.start_connecting(sockaddr):
             self._wait(self._writable)
             self._raise_failure(self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR))
 
     def start_connecting(self, sockaddr: SocketAddress) -> bool:
-        """Begin to connect the socket, without a switch. Return True if the connection is complete."""
+        """Start to connect, without a switch. Return True if the connection is complete."""
         if self._interruption is not None:
             raise self._interruption
         error = self._socket.connect_ex(sockaddr)
@@ -117,12 +96,12 @@ class Transport:
         return True
 
     def is_connected(self) -> bool:
-        """Return True if the connection is complete, or raise the error of the failed connection, without a switch."""
+        """Return True if the connection is complete, or raise its error, without a switch."""
         self._raise_failure(self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR))
         return self.has_peer()
 
     def has_peer(self) -> bool:
-        """Return True if the connection is complete. Keep the error of a failed connection. Do not switch greenlets."""
+        """Return True if the connection is complete. An error of the connection stays available."""
         try:
             self._socket.getpeername()
         except OSError:
@@ -130,7 +109,7 @@ class Transport:
         return True
 
     def watch_connecting(self, callback: Callable[[], None] | None) -> None:
-        """Call `callback` when the connection is complete or has failed. None stops the watcher."""
+        """Call `callback` after the end of the connection attempt. None stops the watcher."""
         if callback is None:
             self._writable.stop()
         else:
@@ -140,12 +119,10 @@ class Transport:
         if error:
             raise TransportError(error, os.strerror(error))
 
-    # Round trip
-
     def round_trip(self, buffers: Sequence[bytes], request_id: int) -> bytes | None:
         """Send a request and receive its reply. This hot path combines :meth:`send` and :meth:`receive`.
 
-        Return None if the reply does not arrive in one piece or has several sections. Then call :meth:`receive`.
+        Return None if the caller must call :meth:`receive`, because the reply has several pieces or sections.
         """
         if len(buffers) != 1:
             self.send(buffers)
@@ -161,7 +138,7 @@ class Transport:
             raise TransportError(*error.args) from error
         if sent != len(request):
             self._send_rest(memoryview(request)[sent:])
-        if self._view is not None:  # unread bytes
+        if self._view is not None:  # the connection has unread bytes
             return None
         # The following lines repeat `_wait` and `_receive_into`, because function calls would cost time.
         if self._waiting is not None:
@@ -184,10 +161,10 @@ class Transport:
             return None
         except OSError as error:
             raise TransportError(*error.args) from error
-        return self._complete_body(data, request_id)
+        return self._extract_body(data, request_id)
 
-    def _complete_body(self, data: bytes, request_id: int) -> bytes | None:
-        """Return the body if `data` is one reply with only a body section. If not, store `data` for :meth:`receive`."""
+    def _extract_body(self, data: bytes, request_id: int) -> bytes | None:
+        """Return the body if `data` is a reply with only a body section. Otherwise, buffer `data`."""
         count = len(data)
         if (
             _SHORTEST <= count <= self.max_message_size
@@ -195,15 +172,12 @@ class Transport:
             and read_beginning(data) == (count, request_id, OP_MSG, 0, 0, count - BEFORE_BODY)
         ):
             return data[BEFORE_BODY:]
-        view = self._view = _free_buffer()
+        view = self._view = _acquire_buffer()
         view[:count] = data
         self._end = count
         return None
 
-    # Sending
-
     def send(self, buffers: Sequence[bytes]) -> None:
-        """Send all of `buffers`."""
         if len(buffers) == 1:
             data = buffers[0]
             sent = self._try_to_send(data)
@@ -212,7 +186,7 @@ class Transport:
             return
         work = LongWork()
         try:
-            for data in joined(buffers):
+            for data in join_buffers(buffers):
                 self._send_rest(memoryview(data))
                 work.checkpoint()
         except BaseException:
@@ -240,32 +214,30 @@ class Transport:
         except OSError as error:
             raise TransportError(*error.args) from error
 
-    # Receiving
-
     def receive(self, request_id: int, other_request_id: int | None = None) -> tuple[int, int, int, memoryview]:
         """Receive the next message, and return its request ID, responseTo, opcode, and payload without the header.
 
         A payload of at most 64 KiB is valid only until :meth:`release`. If an exception interrupts this method, another
-        call continues with the interrupted message. `other_request_id` is a second allowed responseTo.
+        call continues with the interrupted message. `other_request_id` is another allowed responseTo.
         """
         if self._large is not None:
-            return self._receive_large(self._large, request_id, other_request_id)
+            return self._receive_large_message(self._large, request_id, other_request_id)
         while self._end - self._start < HEADER_SIZE:
-            self._fill()
+            self._fill_buffer()
         view = self._view
         assert view is not None
         header = decode_header(view, self._start, self.max_message_size, request_id, other_request_id)
         length, reply_id, response_to, opcode = header
         if length > _BUFFER_SIZE:
-            return self._receive_large(self._begin_large(length), request_id, other_request_id)
+            return self._receive_large_message(self._start_large_message(length), request_id, other_request_id)
         while self._end - self._start < length:
-            self._fill()
+            self._fill_buffer()
         start = self._start
         self._start = start + length
         return reply_id, response_to, opcode, view[start + HEADER_SIZE : start + length]
 
     def release(self) -> bool:
-        """Release the buffer and return True. If bytes of another message have arrived, only return False."""
+        """Release the buffer and return True, or return False if the buffer has unread bytes."""
         view = self._view
         if view is not None:
             if self._start != self._end:
@@ -276,37 +248,33 @@ class Transport:
                 _free_buffers.append(view)
         return True
 
-    def _fill(self) -> None:
-        """Read once from the socket into the buffer, which has space for its incomplete message."""
-        if self._waits_first:  # usually, the reply has not yet arrived
+    def _fill_buffer(self) -> None:
+        """Receive bytes from the socket once. The buffer has space for the incomplete message."""
+        if self._waits_first:  # the reply has usually not yet arrived
             self._wait(self._readable)
         view = self._view
         if view is None:
-            view = self._view = _free_buffer()
-        start, end = self._start, self._end
-        if start == end:
-            self._start = self._end = end = 0
-        elif start:
-            unread = bytes(view[start:end])
+            view = self._view = _acquire_buffer()
+        if self._start:
+            unread = bytes(view[self._start : self._end])
             self._start, self._end = 0, len(unread)
-            end = len(unread)
-            view[:end] = unread
-        self._end = end + self._receive_into(view[end:] if end else view)
+            view[: self._end] = unread
+        self._end += self._receive_into(view[self._end :])
 
-    def _begin_large(self, length: int) -> memoryview:
-        """Return separate memory with the received bytes of a message that is too long for the buffer."""
+    def _start_large_message(self, length: int) -> memoryview:
+        """Return separate memory with the received bytes of a message that exceeds the buffer."""
         assert self._view is not None
-        message = memoryview(_allocate(length))
-        have = min(self._end - self._start, length)
-        message[:have] = self._view[self._start : self._start + have]
-        self._start += have
-        self._large, self._received_size = message, have
+        message = memoryview(_allocate_memory(length))
+        received = min(self._end - self._start, length)
+        message[:received] = self._view[self._start : self._start + received]
+        self._start += received
+        self._large, self._received_size = message, received
         return message
 
-    def _receive_large(
+    def _receive_large_message(
         self, message: memoryview, request_id: int, other_request_id: int | None
     ) -> tuple[int, int, int, memoryview]:
-        """Receive the rest of a long message into its memory. Other greenlets can run between the pieces."""
+        """Receive the rest of a long message. Other greenlets can run between the pieces."""
         header = decode_header(message, 0, self.max_message_size, request_id, other_request_id)
         length, reply_id, response_to, opcode = header
         while self._received_size < length:
@@ -317,7 +285,7 @@ class Transport:
         return reply_id, response_to, opcode, message[HEADER_SIZE:]
 
     def _receive_into(self, into: memoryview) -> int:
-        """Receive the available bytes into `into`, and return their number. Wait if no bytes are available."""
+        """Receive at least one byte into `into`, and return the number of received bytes."""
         while True:
             try:
                 count = self._socket.recv_into(into)
@@ -331,7 +299,7 @@ class Transport:
             return count
 
     def has_arrived(self) -> bool:
-        """Return True if a part of a message, or the end of the stream, has arrived. Does not switch greenlets."""
+        """Return True if bytes or the end of the stream have arrived. Does not switch greenlets."""
         if self._view is not None or self._large is not None:
             return True
         try:
@@ -342,29 +310,21 @@ class Transport:
             pass
         return True
 
-    # Raw bytes, which protocols such as SOCKS5 exchange before the first message
-
     def send_raw(self, data: bytes) -> None:
         """Send bytes directly to the socket, without TLS."""
         Transport._send_rest(self, memoryview(data))
 
     def read_raw(self, size: int) -> bytes:
         """Receive exactly `size` bytes directly from the socket, without TLS."""
-        data = bytearray(size)
-        have = 0
-        with memoryview(data) as view:
-            while have < size:
-                have += Transport._receive_into(self, view[have:])
-        return bytes(data)
+        view, received = memoryview(bytearray(size)), 0
+        while received < size:
+            received += Transport._receive_into(self, view[received:])
+        return bytes(view)
 
     def receive_some(self, limit: int) -> bytes:
         """Receive the next bytes of the stream, at most `limit` bytes."""
-        data = bytearray(limit)
-        with memoryview(data) as view:
-            count = self._receive_into(view)
-        return bytes(data[:count])
-
-    # Waiting and interruption
+        view = memoryview(bytearray(limit))
+        return bytes(view[: self._receive_into(view)])
 
     def _wait(self, watcher: IWatcher) -> None:
         if self._interruption is not None:
@@ -385,18 +345,18 @@ class Transport:
             raise without_frames(self._interruption)
 
     def interrupt(self, error: BaseException) -> None:
-        """Raise `error` in current and later waits for the socket, and close the socket. Does not switch greenlets."""
+        """Close the socket, and raise `error` in current and later waits. Does not switch greenlets."""
         if self._interruption is None:
             self._interruption = error
         self._wake()
         self._close_socket()
 
     def mark_forked(self, error: BaseException) -> None:
-        """Mark the transport of the parent process in a forked child, which must not use the transport."""
+        """Prevent a forked child from using the transport of the parent process."""
         self._interruption = error
 
     def close(self) -> None:
-        """Close the socket, and raise :class:`TransportError` in a waiting greenlet. Does not switch greenlets."""
+        """Close the socket, and raise TransportError in a waiting greenlet, without a switch."""
         if not self.closed:
             self.interrupt(TransportError("connection closed"))
 
@@ -406,7 +366,7 @@ class Transport:
             return
         throw_into = greenlet.throw
 
-        def throw() -> None:  # runs in the hub, so no greenlet runs between the check and `throw_into`
+        def throw() -> None:  # the hub calls `throw`, so no greenlet runs during `throw`
             if self._waiting is greenlet and self._interruption is not None:
                 throw_into(without_frames(self._interruption))
 
@@ -422,23 +382,23 @@ class Transport:
         self._close_socket()
 
 
-def _free_buffer() -> memoryview:
+def _acquire_buffer() -> memoryview:
     try:
         return _free_buffers.pop()
     except IndexError:
-        # catch the error, because another thread may take the last buffer after a check of the length
+        # another thread may remove the last buffer at any time
         return memoryview(bytearray(_BUFFER_SIZE))
 
 
 def without_frames(error: BaseException) -> BaseException:
-    """Return a copy of an error without its traceback, which would keep alive all locals of its frames."""
+    """Return a copy of an error without traceback, which would keep alive the locals of frames."""
     try:
         return copy(error)
     except Exception:  # the error cannot be copied, because its constructor has other parameters
         return TransportError(f"{type(error).__name__}: {error}")
 
 
-def _allocate(length: int) -> bytearray | mmap.mmap:
+def _allocate_memory(length: int) -> bytearray | mmap.mmap:
     if length <= _CHUNK_SIZE:
         return bytearray(length)
     # The operating system allocates each page of large memory at the first write. Therefore a wrong message length

@@ -8,9 +8,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from gmongo.cmap import authentication
-from gmongo.cmap.authentication import Authentication
+from gmongo.cmap import handshake
 from gmongo.cmap.connection import Connection
+from gmongo.cmap.handshake import Authentication
 
 
 class AuthenticationSetup:
@@ -33,7 +33,7 @@ def recorded_limits(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         recorded.append(seconds)
         return Mock(__enter__=Mock(), __exit__=Mock(return_value=None))
 
-    monkeypatch.setattr(authentication, "interrupt_after", interrupt_after)
+    monkeypatch.setattr(handshake, "interrupt_after", interrupt_after)
     return recorded
 
 
@@ -45,7 +45,7 @@ def test_first_authentication_extends_connect_timeout_except_for_arbiter(is_arbi
     if is_arbiter:
         hello.reply["arbiterOnly"] = True
     original_reply = dict(hello.reply)
-    setup.authentication.begin(hello, connect_limit)
+    setup.authentication.authenticate(hello, connect_limit)
     assert hello.reply == {"ok": 1, **({"arbiterOnly": True} if is_arbiter else {})}
     setup.authenticator.login.assert_called_once_with("h")
     if is_arbiter:
@@ -55,7 +55,7 @@ def test_first_authentication_extends_connect_timeout_except_for_arbiter(is_arbi
             and not connect_limit.next_stage.called
         )
         return
-    setup.login.authenticate.assert_called_once_with(setup.authentication._run, original_reply, None)
+    setup.login.authenticate.assert_called_once_with(setup.authentication._run_command, original_reply, None)
     assert setup.connection.authentication is setup.authentication
     connect_limit.next_stage.assert_called_once_with(60.0)
     assert setup.authentication.hello_fields() is setup.login.hello_fields.return_value
@@ -73,5 +73,5 @@ def test_shorter_of_operation_and_connect_timeout_limits_reauthentication(
 ) -> None:
     setup = AuthenticationSetup(connect_timeout, extra_login_seconds=60.0)
     setup.authentication.reauthenticate(operation_timeout)
-    setup.login.authenticate_again.assert_called_once_with(setup.authentication._run, operation_timeout)
+    setup.login.authenticate_again.assert_called_once_with(setup.authentication._run_command, operation_timeout)
     assert recorded_limits == [expected_limit]

@@ -11,7 +11,9 @@ from gmongo.cmap.pool_state import StateMachine
 from tests.support.critical_sections import record_switches
 
 
-@pytest.mark.parametrize("method", ["check_out_available", "check_in", "clear", "_drop", "begin_establishing"])
+@pytest.mark.parametrize(
+    "method", ["check_out_available", "check_in", "clear", "_drop_connection", "begin_establishing"]
+)
 def test_sleep_in_critical_section_is_detected(new_pool: Any, monkeypatch: Any, method: str) -> None:
     original = getattr(StateMachine, method)
 

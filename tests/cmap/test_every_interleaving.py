@@ -110,7 +110,7 @@ def hand_over_to_last_waiter(self: Any, item: Any) -> None:
 
 
 def release_and_keep_checked_out(
-    self: StateMachine, connection: Any, release: Callable[..., None] = StateMachine._release
+    self: StateMachine, connection: Any, release: Callable[..., None] = StateMachine._release_connection
 ) -> None:
     release(self, connection)
     if connection in self.in_use:
@@ -130,7 +130,7 @@ def only_leave_queue(self: StateMachine, waiter: Any) -> Any:
 
 
 def take_connection_before_waiters(self: StateMachine) -> Any:
-    return self._take() or self.queue.join()
+    return self._take_connection() or self.queue.join()
 
 
 @pytest.mark.parametrize(
@@ -138,11 +138,11 @@ def take_connection_before_waiters(self: StateMachine) -> Any:
     [
         (StateMachine, "_leave_pending", leave_pending_without_wakeup_of_background_run, PoolLimits(2, 2, 2, 1),
          "minPoolSize is not reached"),
-        (StateMachine, "give_up", only_leave_queue, SMALL, "no greenlet will check a connection in"),
+        (StateMachine, "return_offer", only_leave_queue, SMALL, "no greenlet will check a connection in"),
         (Waiter, "_sleep", sleep_although_greenlet_runs, SMALL,
          "a greenlet that establishes a connection is woken too early"),
         (WaitQueue, "evict", return_none, SMALL, "a check-out waits for ever"),
-        (StateMachine, "confirm", return_none, SMALL, "a check-out gets a broken connection"),
+        (StateMachine, "confirm_connection", return_none, SMALL, "a check-out gets a broken connection"),
         (Delivery, "deliver", deliver_events_out_of_order, SWITCHING_LISTENERS, "events are out of order"),
         (Delivery, "_hand_to_substitute", return_none, SWITCHING_LISTENERS, "events are not delivered"),
         (StateMachine, "has_room", limit_room(2, 2), PoolLimits(2, 2, 0, 1),
@@ -150,10 +150,10 @@ def take_connection_before_waiters(self: StateMachine) -> Any:
         (StateMachine, "has_room", limit_room(1, 2), PoolLimits(2, 1, 0, 1),
          "there are more connections than maxPoolSize"),
         (WaitQueue, "hand_over", hand_over_to_last_waiter, PoolLimits(3, 1, 0, 1), "a check-out is overtaken"),
-        (StateMachine, "request", take_connection_before_waiters, TWO_WAITERS, "a check-out is overtaken"),
+        (StateMachine, "request_connection", take_connection_before_waiters, TWO_WAITERS, "a check-out is overtaken"),
         (StateMachine, "_leave_pending", leave_pending_without_service_of_waiters, PoolLimits(2, 2, 0, 1),
          "a waiter sleeps that could be served"),
-        (StateMachine, "_release", release_and_keep_checked_out, PoolLimits(2, 2, 1, 1),
+        (StateMachine, "_release_connection", release_and_keep_checked_out, PoolLimits(2, 2, 1, 1),
          "a connection is in two sets"),
         (StateMachine, "_broken_reason", return_none, SMALL, "a closed pool has available connections"),
         (StateMachine, "_broken_reason", return_none, SMALL, "a stale connection is kept"),

@@ -20,7 +20,7 @@ def test_check_out_of_available_connection_takes_fast_path(
     pool = make_pool(server.address, recorder if has_listener else None)
     with checked_out(pool) as connection:
         pass
-    monkeypatch.setattr(Pool, "_obtain", lambda *_: pytest.fail("slow path"))
+    monkeypatch.setattr(Pool, "_obtain_connection", lambda *_: pytest.fail("slow path"))
     with checked_out(pool) as second_connection:
         assert second_connection is connection
     pool.close()

@@ -47,7 +47,7 @@ def reply(
     return struct.pack("<iiii", 16 + len(payload) + length, 99, response_to, opcode) + payload + tail
 
 
-CHECKED = checksum.with_checksum(reply(flags=CHECKSUM_PRESENT, length=4))
+CHECKED = checksum.append_checksum(reply(flags=CHECKSUM_PRESENT, length=4))
 SEQUENCE = b"documents\0" + BODY
 REPLIES = {
     "plain": reply(),

@@ -134,22 +134,22 @@ def test_race_keeps_first_established_connection_and_closes_others(
     if winner is not None:
         address: Any = winner.address
         assert by_address[address[0]].kind == "accept"
-        first = order.sorted(endpoints)[0][1]
+        first = order.sort_endpoints(endpoints)[0][1]
         assert first == address or START.index(first[0]) >= len(opened) or first not in order._failed
 
 
 def test_address_order_alternates_ipv6_and_ipv4_and_ends_with_failed_addresses() -> None:
     endpoints: Any = [(V6, ("6a", 1)), (V6, ("6b", 1)), (V4, ("4a", 1)), (V4, ("4b", 1)), (V4, ("4c", 1))]
     order = AddressOrder()
-    assert [address[0] for _, address in order.sorted(endpoints)] == ["6a", "4a", "6b", "4b", "4c"]
+    assert [address[0] for _, address in order.sort_endpoints(endpoints)] == ["6a", "4a", "6b", "4b", "4c"]
     for failed in ("6a", "4a"):
-        order.note_failure((failed, 1))
-    assert [address[0] for _, address in order.sorted(endpoints)] == ["6b", "4b", "4c", "6a", "4a"]
-    order.note_failure(("6a", 1))
-    order.forget_failure(("4a", 1))
-    assert [address[0] for _, address in order.sorted(endpoints)] == ["4a", "6b", "4b", "4c", "6a"]
+        order.record_failed_address((failed, 1))
+    assert [address[0] for _, address in order.sort_endpoints(endpoints)] == ["6b", "4b", "4c", "6a", "4a"]
+    order.record_failed_address(("6a", 1))
+    order.remove_failed_address(("4a", 1))
+    assert [address[0] for _, address in order.sort_endpoints(endpoints)] == ["4a", "6b", "4b", "4c", "6a"]
     for number in range(300):
-        order.note_failure((number, 1))
+        order.record_failed_address((number, 1))
     assert len(order._failed) == 256
 
 
@@ -284,10 +284,10 @@ def test_server_descriptions_whose_errors_differ_only_in_time_are_equal() -> Non
 
     connection = Connection(("a", 1))
     connection.progress = Progress("a", ConnectionSettings())
-    first = connection.network_error(TransportError("refused"))
+    first = connection.make_network_error(TransportError("refused"))
     gevent.sleep(0.2)
-    second = connection.network_error(TransportError("refused"))
+    second = connection.make_network_error(TransportError("refused"))
     assert str(first) != str(second) and type(first) is AutoReconnect
     assert ServerDescription(("a", 1), error=first) == ServerDescription(("a", 1), error=second)
-    other = connection.network_error(TransportError("reset"))
+    other = connection.make_network_error(TransportError("reset"))
     assert ServerDescription(("a", 1), error=first) != ServerDescription(("a", 1), error=other)

@@ -95,7 +95,7 @@ class DescriptionPair(NamedTuple):
         """Return both descriptions after a check of one member with the given result."""
         reply = None if hello is None else Hello(dict(hello))
         return DescriptionPair(
-            transitions.updated(self.ours, ServerDescription(address, hello)),
+            transitions.update_topology(self.ours, ServerDescription(address, hello)),
             theirs.updated_topology_description(self.theirs, their_servers.ServerDescription(address, reply)),
         )
 

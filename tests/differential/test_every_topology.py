@@ -22,10 +22,10 @@ def test_each_sequence_of_checks_leads_to_state_of_pymongo(start: Start, record_
 
 
 def test_exploration_reports_difference_if_transition_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    updated = transitions.updated
+    updated = transitions.update_topology
 
     def ignore_errors(description: Any, new: Any) -> Any:
         return description if new.server_type_name == "Unknown" else updated(description, new)
 
-    monkeypatch.setattr(transitions, "updated", ignore_errors)
+    monkeypatch.setattr(transitions, "update_topology", ignore_errors)
     assert "the drivers differ" in explore(Start((A, B), "rs"), depth=2).violations

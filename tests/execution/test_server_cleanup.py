@@ -87,7 +87,7 @@ def test_timeout_during_decompression_is_raised_unchanged(monkeypatch):
     data = bytes(2_000_000)
     limit = NetworkTimeout("of the test")
     payload = memoryview(compression._WRAPPER.pack(2013, len(data), 2) + zlib.compress(data))
-    decompressing = gevent.Greenlet(compression.decompressed, payload, len(data))
+    decompressing = gevent.Greenlet(compression.decompress_message, payload, len(data))
     decompressing.start()
     gevent.sleep(0)
     decompressing.kill(limit)

@@ -144,9 +144,9 @@ def test_handshake_succeeds_if_loop_was_blocked_during_tcp_connection(deployment
 
     real, resolve, blockers, recorder = Transport.start_connecting, wire_connect.resolve, [], FailureRecorder()
     options = {"connectTimeoutMS": LIMIT, "retryReads": False}
-    send_hello = handshake.say_hello
+    send_hello = handshake.send_hello
     with client_with_connection(deployment, recorder, **options) as client, gevent.Timeout(30):
-        monkeypatch.setattr(handshake, "say_hello", send_hello_later)
+        monkeypatch.setattr(handshake, "send_hello", send_hello_later)
         monkeypatch.setattr(Transport, "start_connecting", start_connecting)
         monkeypatch.setattr(wire_connect, "resolve", resolve_again)
         readers = [gevent.spawn(client.test.c.find_one, {"_id": 1}) for _ in range(2)]

@@ -25,13 +25,13 @@ WAITERS = 1000
 def selection_count(monkeypatch):
     """Return a list whose only element is the number of server selections of the client."""
     count = [0]
-    suitable = ServerSelector._suitable
+    suitable = ServerSelector._find_suitable
 
     def count_selections(self, *arguments):
         count[0] += 1
         return suitable(self, *arguments)
 
-    monkeypatch.setattr(ServerSelector, "_suitable", count_selections)
+    monkeypatch.setattr(ServerSelector, "_find_suitable", count_selections)
     return count
 
 

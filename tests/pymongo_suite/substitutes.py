@@ -24,7 +24,7 @@ from gmongo.engines.server_cursor import ServerCursor
 from gmongo.execution.server_session import ServerSession, ServerSessionPool
 from gmongo.pool_options import PoolOptions
 from gmongo.read_preferences import Nearest
-from gmongo.sdam.selection import WRITABLE, suitable_servers
+from gmongo.sdam.selection import WRITABLE, find_suitable_servers
 from gmongo.sdam.server import Server
 from gmongo.sdam.settings import TopologySettings
 from gmongo.sdam.topology import Topology
@@ -71,7 +71,7 @@ def _select(
 
 def _select_all(topology: Topology, selector: Any, operation: str, **limit: Any) -> list[Server]:
     _select(topology, selector, operation, **limit)
-    servers = suitable_servers(topology.description, _selector(selector), frozenset())
+    servers = find_suitable_servers(topology.description, _selector(selector), frozenset())
     return [topology.server_at(each.address, None, wait=True) for each in servers]
 
 

@@ -10,7 +10,7 @@ from bson import Int64
 from gmongo.client_options import ClientOptions
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.topology_description import TopologyDescription, initial_description
-from gmongo.sdam.transitions import updated
+from gmongo.sdam.transitions import update_topology
 from tests.support.clients import Client
 from tests.support.server import ScriptedServer
 
@@ -21,7 +21,7 @@ def topology_with(
     """Return the topology description after checks with the results `servers`."""
     topology = initial_description(ClientOptions(uri, None, {}).topology())
     for server in servers:
-        topology = updated(topology, server)
+        topology = update_topology(topology, server)
     return topology
 
 

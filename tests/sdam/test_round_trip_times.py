@@ -9,7 +9,7 @@ import gevent
 import pytest
 
 from gmongo import _clock
-from gmongo.sdam.round_trip_time import RoundTripTime
+from gmongo.sdam.rtt_monitor import RoundTripTime
 from tests.sdam.harness import description_of, plain_hellos, streaming_connection
 from tests.support.server import ScriptedServer, cut_reply
 from tests.support.wait import eventually

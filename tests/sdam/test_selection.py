@@ -58,7 +58,7 @@ def test_topology_change_during_selector_call_wakes_all_waiting_operations(
     waiters = [gevent.spawn(find, number) for number in range(5)]
     eventually(lambda: client._topology.selector.waiting == 5)
     selector.calls = 0
-    selector.change = lambda: client._topology.selector.wake(client._topology.description)
+    selector.change = lambda: client._topology.selector.wake_waiters(client._topology.description)
     stream_server.changed()
     gevent.joinall(waiters, timeout=5, raise_error=True)
     assert served == [1, 0, 2, 3, 4]  # the topology changed during the selector call for waiter 1
@@ -73,7 +73,7 @@ def test_constant_topology_changes_do_not_delay_server_selection_timeout(
     eventually(lambda: client._topology.selector.waiting)
     virtual_time.suspend(1.0)
     for _ in range(20):
-        client._topology.selector.wake(client.topology_description)
+        client._topology.selector.wake_waiters(client.topology_description)
         gevent.sleep(0)
     with pytest.raises(ServerSelectionTimeoutError):
         waiter.get(block=False)

@@ -25,7 +25,7 @@ from gmongo.sdam.rtt_monitor import RttMonitor
 from gmongo.sdam.selection import WRITABLE
 from gmongo.sdam.server import Server
 from gmongo.sdam.server_description import ServerDescription
-from gmongo.sdam.server_selector import _reason
+from gmongo.sdam.server_selector import _explain_failure
 from gmongo.sdam.srv_monitor import SrvMonitor
 from gmongo.sdam.topology import Topology
 from gmongo.wire.timeout import seconds_of
@@ -209,7 +209,7 @@ def test_server_selection_error_names_reason(check_results: Any, selector: Any, 
     for host, result in check_results.items():
         error = result if isinstance(result, Exception) else None
         topology.server_checked(ServerDescription((host, 27017), None if error else result, 0.1, error=error))
-    assert _reason(topology.description, selector) == message
+    assert _explain_failure(topology.description, selector) == message
     topology.close()
 
 
@@ -304,6 +304,6 @@ def test_server_selection_timeout_error_names_time_and_option(timeout: float, se
         (9.0, " (serverSelectionTimeoutMS)"),
         (seconds_of((0.003, "timeoutMS"), 9.0), " of the limit of 3 ms (timeoutMS)"),
     ):
-        error = topology.selector._timeout_error(topology, "nothing", timeout, end)
+        error = topology.selector._make_timeout_error(topology, "nothing", timeout, end)
         assert str(error).startswith(f"nothing, Timeout: {seconds_text}{option}, Topology Description: ")
     topology.close()

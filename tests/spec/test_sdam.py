@@ -11,7 +11,7 @@ import pytest
 from bson import json_util
 
 from gmongo.client_options import ClientOptions
-from gmongo.cmap.connect_error_labels import label_connect_error
+from gmongo.cmap.connecting import label_connect_error
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pool import Pool

@@ -12,16 +12,22 @@ from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import ConfigurationError
 from gmongo.monitoring import EventListeners
 from gmongo.read_preferences import make_read_preference, read_pref_mode_from_name
-from gmongo.sdam.round_trip_time import RoundTripTime
-from gmongo.sdam.selection import WRITABLE, in_latency_window, suitable_servers
+from gmongo.sdam.rtt_monitor import RoundTripTime
+from gmongo.sdam.selection import WRITABLE, filter_by_latency, find_suitable_servers
 from gmongo.sdam.server_description import ServerDescription, parse_address
-from gmongo.sdam.server_selector import less_busy_of_two
+from gmongo.sdam.server_selector import choose_less_busy
 from gmongo.sdam.settings import TopologySettings
 from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.server_type import SERVER_TYPE
 from tests.spec.specifications import files
 
-KNOWN_FIELDS = {"deprioritized_servers", "operation", "in_latency_window", "suitable_servers", "topology_description"}
+KNOWN_FIELDS = {
+    "deprioritized_servers",
+    "operation",
+    "in_latency_window",
+    "suitable_servers",
+    "topology_description",
+}
 KNOWN_FIELDS |= {"error", "heartbeatFrequencyMS", "read_preference", "description"}
 
 
@@ -75,11 +81,11 @@ def test_suitable_servers_equal_official_case(case: dict[str, Any]) -> None:
     deprioritized = frozenset(parse_address(each["address"]) for each in case.get("deprioritized_servers", ()))
     if case.get("error"):
         with pytest.raises((ConfigurationError, ValueError)):
-            suitable_servers(topology, selector_from(case), deprioritized)
+            find_suitable_servers(topology, selector_from(case), deprioritized)
         return
-    suitable = suitable_servers(topology, selector_from(case), deprioritized)
+    suitable = find_suitable_servers(topology, selector_from(case), deprioritized)
     assert addresses(suitable) == {parse_address(each["address"]) for each in case["suitable_servers"]}
-    chosen = in_latency_window(suitable, topology.settings.local_threshold)
+    chosen = filter_by_latency(suitable, topology.settings.local_threshold)
     assert addresses(chosen) == {parse_address(each["address"]) for each in case["in_latency_window"]}
 
 
@@ -104,11 +110,11 @@ class BusyServer:
 @pytest.mark.parametrize("case", files("window"))
 def test_selection_frequencies_in_latency_window_equal_official_case(case: dict[str, Any]) -> None:
     busy = {each["address"]: each["operation_count"] for each in case["mocked_topology_state"]}
-    window = in_latency_window([server_from(each) for each in case["topology_description"]["servers"]], 0.015)
+    window = filter_by_latency([server_from(each) for each in case["topology_description"]["servers"]], 0.015)
     servers: Any = [BusyServer(s.address, busy[f"{s.address[0]}:{s.address[1]}"]) for s in window]
     chosen: Counter[str] = Counter()
     for _ in range(case["iterations"]):
-        server = servers[0] if len(servers) == 1 else less_busy_of_two(servers)
+        server = servers[0] if len(servers) == 1 else choose_less_busy(servers)
         chosen[f"{server.address[0]}:{server.address[1]}"] += 1
     tolerance = case["outcome"]["tolerance"]
     for address, expected in case["outcome"]["expected_frequencies"].items():

@@ -11,7 +11,7 @@ import gevent
 from gevent import socket as gevent_socket
 from gevent.server import StreamServer
 
-from gmongo.wire.compression import decompressed, make_compressor
+from gmongo.wire.compression import decompress_message, make_compressor
 from gmongo.wire.message import OP_COMPRESSED, OP_MSG
 
 HEADER = struct.Struct("<iiii")
@@ -90,7 +90,7 @@ class CompressingProxy(ProxyServer):
                 was_compressed = opcode == OP_COMPRESSED
                 if was_compressed:
                     self.compressors.append(payload[8])
-                    opcode, view = decompressed(memoryview(payload), 48_000_000)
+                    opcode, view = decompress_message(memoryview(payload), 48_000_000)
                     payload = bytes(view)
                 onward.sendall(HEADER.pack(16 + len(payload), request_id, response_to, opcode) + payload)
                 length, request_id, response_to, opcode = HEADER.unpack(read(onward, 16))

@@ -24,9 +24,9 @@ from OpenSSL import crypto
 from gmongo import _clock
 from gmongo._tls import tls_of
 from gmongo.wire import openssl
-from gmongo.wire.ocsp.transport import CheckedTransport
+from gmongo.wire.ocsp.verifier import CheckedTransport
 from gmongo.wire.openssl import OpenSslContext, Session, Trust
-from gmongo.wire.tls import TlsTransport, reason
+from gmongo.wire.tls import TlsTransport, describe_tls_error
 from gmongo.wire.transport import TransportError
 from tests.support.cases import with_cases
 
@@ -42,7 +42,7 @@ def library() -> None:
 def test_host_name_is_compared_with_names_of_certificate(name: str, matches: bool) -> None:
     issued = trustme.CA().issue_cert("*.example.test", "plain", "127.0.0.7")
     certificate = x509.load_pem_x509_certificate(issued.cert_chain_pems[0].bytes())
-    assert (openssl._name_mismatch(name, crypto.X509.from_cryptography(certificate)) == "") is matches
+    assert (openssl._describe_name_mismatch(name, crypto.X509.from_cryptography(certificate)) == "") is matches
 
 
 @pytest.mark.parametrize(
@@ -122,10 +122,10 @@ def test_handshake_without_certificate_raises_transport_error_unless_resumed(
     if handshake_fails:
         with pytest.raises(TransportError, match=r"^TLS handshake failed: the server has shown no certificate$"):
             transport.shake_hands()
-        tls.forget_session.assert_called_once_with("h")
+        tls.sessions.pop.assert_called_once_with("h", None)
     else:
         transport.shake_hands()
-        assert not tls.forget_session.called and tls.revocation.check.called is certificate_was_shown
+        assert not tls.sessions.pop.called and tls.revocation.check.called is certificate_was_shown
         assert peer.valid_until == (7.0 if certificate_was_shown else valid_until)
     transport.close()
 
@@ -151,4 +151,4 @@ def test_ocsp_timeout_is_half_of_connect_timeout_up_to_five_seconds(
 def test_error_text_explains_openssl_reason(name: str, text: str) -> None:
     error = ssl.SSLError(1, "x")
     error.reason = name
-    assert reason(error) == text
+    assert describe_tls_error(error) == text

@@ -22,10 +22,10 @@ import gmongo
 from gmongo._tls import tls_of
 from gmongo.cmap.connection import Connection
 from gmongo.errors import AutoReconnect, InvalidOperation
-from gmongo.wire.ocsp.fetch import Fetch
-from gmongo.wire.ocsp.request import Request
+from gmongo.wire.ocsp.fetch import ResponderQueries
+from gmongo.wire.ocsp.messages import Request
 from gmongo.wire.ocsp.verifier import Verifier
-from gmongo.wire.openssl import _name_mismatch
+from gmongo.wire.openssl import _describe_name_mismatch
 from gmongo.wire.transport import TransportError
 from tests.support.ocsp import (
     DAY,
@@ -165,7 +165,7 @@ def test_malformed_stapled_response_raises_transport_error(authority, staple, me
 
 def test_stapled_response_with_weak_signature_raises_transport_error(authority, monkeypatch):
     # Current libraries refuse to sign with weak hashes, so let the driver count a strong hash as weak.
-    monkeypatch.setattr("gmongo.wire.ocsp.response._TOO_WEAK", (hashes.SHA256,))
+    monkeypatch.setattr("gmongo.wire.ocsp.messages._TOO_WEAK", (hashes.SHA256,))
     certified = authority.issue_server()
     with pytest.raises(TransportError, match="signed with sha256, which is too weak"):
         check_without_server(authority, certified, authority.respond(certified))
@@ -200,7 +200,7 @@ def test_certificate_with_unusual_extension_is_accepted(tmp_path, authority, ext
         assert not caplog.text or "OCSP: an extension of the server's certificate cannot be parsed" in caplog.text
         monkeypatch.setattr(gmongo._tls, "_PACKAGES", ("no_package_of_this_name",))
         setup.accepts()
-    assert "Hostname mismatch" in _name_mismatch("other", crypto.X509.from_cryptography(certified.certificate))
+    assert "Hostname mismatch" in _describe_name_mismatch("other", crypto.X509.from_cryptography(certified.certificate))
 
 
 def check_without_server(authority, certified, staple):
@@ -476,7 +476,7 @@ def test_forked_child_sends_own_ocsp_request(authority):
 def test_wait_for_ocsp_response_keeps_event_loop_alive_only_with_ref(authority):
     with Responder(send_no_response) as responder:
         certified = authority.issue_server(responder.url)
-        fetch = Fetch(Request(certified.certificate, authority.certificate), 30, None)
+        fetch = ResponderQueries(Request(certified.certificate, authority.certificate), 30, None)
         eventually(lambda: responder.requests)
         [transport] = fetch._transports
         assert not transport._readable.ref

@@ -17,9 +17,8 @@ from cryptography.hazmat.primitives import hashes
 
 from gmongo import _clock
 from gmongo.wire.ocsp import fetch
-from gmongo.wire.ocsp import response as responses
-from gmongo.wire.ocsp.request import Request
-from gmongo.wire.ocsp.response import NoResponse, Response, parse_response
+from gmongo.wire.ocsp import messages as responses
+from gmongo.wire.ocsp.messages import NoResponse, Request, Response, parse_response
 from gmongo.wire.ocsp.verifier import Verifier
 from gmongo.wire.transport import TransportError
 from tests.support.cases import with_cases
@@ -82,11 +81,11 @@ def test_single_responses_are_combined_to_status_and_validity(
     monkeypatch.setattr(_clock, "time", NOW.timestamp)
     if isinstance(expected, str):
         with pytest.raises(NoResponse) as caught:
-            responses._combined_status([single_response(*each) for each in single_responses])
+            responses._combine_statuses([single_response(*each) for each in single_responses])
         assert str(caught.value) == f"the OCSP response {expected}"
         return
     revoked, until = expected
-    result = responses._combined_status([single_response(*each) for each in single_responses])
+    result = responses._combine_statuses([single_response(*each) for each in single_responses])
     assert result == Response(revoked, -inf if until is None else (NOW + until * SECOND).timestamp())
     assert result.is_conclusive is (revoked is not None) and result.is_valid is (until is not None)
 
@@ -217,7 +216,7 @@ def test_verifier_keeps_longest_valid_response_until_revocation(authorities: dic
 
 def test_ocsp_fetch_sends_requests_to_at_most_four_responders(monkeypatch: pytest.MonkeyPatch) -> None:
     urls: list[str] = []
-    monkeypatch.setattr(fetch.Fetch, "_query", lambda _fetch, url, *_: urls.append(url))
+    monkeypatch.setattr(fetch.ResponderQueries, "_query", lambda _fetch, url, *_: urls.append(url))
     with gevent.Timeout(10):
-        fetch.Fetch(SimpleNamespace(responders=list("abcdef")), 5.0, lambda *_: None).wait(True)  # type: ignore[arg-type]
+        fetch.ResponderQueries(SimpleNamespace(responders=list("abcdef")), 5.0, lambda *_: None).wait(True)  # type: ignore[arg-type]
     assert urls == list("abcd")

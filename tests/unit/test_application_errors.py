@@ -14,7 +14,7 @@ from gmongo.errors import (
     AutoReconnect,
     NotPrimaryError,
 )
-from gmongo.sdam.application_errors import ErrorAction, error_action, handle_error, is_state_change
+from gmongo.sdam.application_errors import ErrorAction, choose_error_action, handle_error, is_state_change
 from gmongo.sdam.server_description import ServerDescription
 from tests.support.cases import with_cases
 
@@ -31,11 +31,11 @@ def test_error_and_its_phase_determine_error_action(
 ) -> None:
     for label in labels:
         error._add_error_label(label)  # type: ignore[attr-defined]
-    assert error_action(error, True, 21) is ErrorAction[during_handshake]
-    assert error_action(error, False, 21) is ErrorAction[during_operation]
-    assert error_action(error, False, 8) is ErrorAction[during_operation]
+    assert choose_error_action(error, True, 21) is ErrorAction[during_handshake]
+    assert choose_error_action(error, False, 21) is ErrorAction[during_operation]
+    assert choose_error_action(error, False, 8) is ErrorAction[during_operation]
     on_old_server = "UNKNOWN_AND_CLEAR" if during_operation == "UNKNOWN" else during_operation
-    assert error_action(error, False, 7) is ErrorAction[on_old_server]
+    assert choose_error_action(error, False, 7) is ErrorAction[on_old_server]
 
 
 @with_cases

@@ -13,7 +13,7 @@ import pytest
 from gmongo import MongoClient
 from gmongo.errors import ProtocolError
 from gmongo.testing import Deployment
-from gmongo.wire.checksum import crc32c, verify, with_checksum
+from gmongo.wire.checksum import append_checksum, crc32c, verify
 from gmongo.wire.message import CHECKSUM_PRESENT, OP_MSG
 from tests.hostile.callback_server import CallbackServer, hello
 from tests.simulation.servers.wire_client import WireClient
@@ -70,7 +70,7 @@ class ChecksumServer:
             reply = {"ok": 1, "cursor": {"id": 0, "ns": "db.c", "firstBatch": [{"text": "x" * size}]}}
         body = bson.encode(reply)
         message = struct.pack("<iiiiIB", 25 + len(body), 9, number, OP_MSG, CHECKSUM_PRESENT, 0) + body
-        sealed = bytearray(with_checksum(message))
+        sealed = bytearray(append_checksum(message))
         if name in self.damaged_commands:
             sealed[-6] ^= 1  # Damage one byte near the end of the document.
         return bytes(sealed)
@@ -105,7 +105,7 @@ def wire_client() -> Iterator[WireClient]:
 
 def ping_with_checksum(is_damaged: bool) -> bytes:
     body = bson.encode({"ping": 1, "$db": "admin"})
-    sealed = with_checksum(struct.pack("<iiiiIB", 25 + len(body), 5, 0, OP_MSG, CHECKSUM_PRESENT, 0) + body)
+    sealed = append_checksum(struct.pack("<iiiiIB", 25 + len(body), 5, 0, OP_MSG, CHECKSUM_PRESENT, 0) + body)
     return sealed[:-1] + bytes([sealed[-1] ^ is_damaged])
 
 

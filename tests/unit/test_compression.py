@@ -17,8 +17,8 @@ from gmongo.wire import compression
 from gmongo.wire.compression import (
     Compressor,
     choose_compressor,
-    compressed,
-    decompressed,
+    compress_message,
+    decompress_message,
     make_compressor,
     missing_package,
 )
@@ -57,11 +57,11 @@ def test_decompression_restores_compressed_message(name, fields, documents):
     body = bson.encode({"insert": "c", **{f"f{key}": value for key, value in fields.items()}})
     encoded = [bson.encode({"d": document}) for document in documents]
     plain = b"".join(encode_op_msg(7, 0, body, [("documents", encoded)] if encoded else ()))
-    [message] = compressed([plain[:40], plain[40:]] if len(plain) > 50 else [plain], make_compressor(name, -1))
+    [message] = compress_message([plain[:40], plain[40:]] if len(plain) > 50 else [plain], make_compressor(name, -1))
     length, request_id, response_to, opcode = struct.unpack_from("<iiii", message)
     assert (length, request_id, response_to, opcode) == (len(message), 7, 0, OP_COMPRESSED)
     assert message[24] == IDS[name]
-    opcode, payload = decompressed(memoryview(message)[16:], LIMIT)
+    opcode, payload = decompress_message(memoryview(message)[16:], LIMIT)
     assert opcode == OP_MSG
     assert bytes(payload) == plain[16:]
 
@@ -81,11 +81,11 @@ def test_long_message_is_compressed_in_thread(monkeypatch, step, size):
     monkeypatch.setitem(compression._DECOMPRESS, compression.ZLIB, fake_codec)
     greenlet = gevent.spawn(gate.set)
     if step == "compressing":
-        [message] = compressed(encode_op_msg(7, 0, body), Compressor(compression.ZLIB, fake_codec))
+        [message] = compress_message(encode_op_msg(7, 0, body), Compressor(compression.ZLIB, fake_codec))
         assert message.endswith(b"x" * size)
     else:
         wrapper = struct.pack("<iiB", OP_MSG, size, compression.ZLIB)
-        assert bytes(decompressed(memoryview(wrapper + b"x"), LIMIT)[1]) == b"x" * size
+        assert bytes(decompress_message(memoryview(wrapper + b"x"), LIMIT)[1]) == b"x" * size
     assert (threads == [threading.get_ident()]) is (size == 10_000)
     greenlet.join()
 
@@ -93,13 +93,13 @@ def test_long_message_is_compressed_in_thread(monkeypatch, step, size):
 def test_sensitive_command_and_legacy_hello_are_not_compressed():
     messages = [encode_op_msg(7, 0, bson.encode({command: 1, "pwd": "secret"})) for command in SENSITIVE]
     for buffers in [*messages, encode_op_query(7, "admin.$cmd", bson.encode({"ismaster": 1}))]:
-        assert compressed(buffers, make_compressor("zlib", -1)) is buffers
+        assert compress_message(buffers, make_compressor("zlib", -1)) is buffers
 
 
 @pytest.mark.parametrize("level", [-1, 0, 1, 9])
 def test_zlib_level_0_does_not_shrink_message(level):
     buffers = encode_op_msg(7, 0, bson.encode({"insert": "c", "text": "abc" * 1000}))
-    [message] = compressed(buffers, make_compressor("zlib", level))
+    [message] = compress_message(buffers, make_compressor("zlib", level))
     assert (len(message) > 3000) is (level == 0)
 
 
@@ -108,7 +108,7 @@ def test_zlib_level_0_does_not_shrink_message(level):
 @given(data=st.binary(max_size=200), size=st.integers(-10, 10_000))
 def test_random_content_raises_protocol_error_or_has_stated_size(identifier, data, size):
     try:
-        _opcode, payload = decompressed(op_compressed(data, size, identifier), LIMIT)
+        _opcode, payload = decompress_message(op_compressed(data, size, identifier), LIMIT)
     except ProtocolError:
         return
     assert len(payload) == size
@@ -117,9 +117,9 @@ def test_random_content_raises_protocol_error_or_has_stated_size(identifier, dat
 def test_content_above_stated_or_permitted_size_raises():
     data = zlib.compress(bytes(60_000_000))
     with pytest.raises(ProtocolError, match="claims 100 bytes, but contains 101"):
-        decompressed(op_compressed(data, 100), LIMIT)
+        decompress_message(op_compressed(data, 100), LIMIT)
     with pytest.raises(ProtocolError, match="60000000 bytes, which is not between 0 and 48000000"):
-        decompressed(op_compressed(data, 60_000_000), LIMIT)
+        decompress_message(op_compressed(data, 60_000_000), LIMIT)
 
 
 @pytest.mark.parametrize(
@@ -133,11 +133,11 @@ def test_content_above_stated_or_permitted_size_raises():
 )
 def test_malformed_op_compressed_header_raises_protocol_error(payload, error_text):
     with pytest.raises(ProtocolError, match=error_text):
-        decompressed(payload, LIMIT)
+        decompress_message(payload, LIMIT)
 
 
 def test_noop_compressor_returns_content_unchanged():
-    assert bytes(decompressed(op_compressed(b"abc", 3, 0), LIMIT)[1]) == b"abc"
+    assert bytes(decompress_message(op_compressed(b"abc", 3, 0), LIMIT)[1]) == b"abc"
 
 
 def test_missing_library_is_named_and_raises_protocol_error(monkeypatch):
@@ -149,7 +149,7 @@ def test_missing_library_is_named_and_raises_protocol_error(monkeypatch):
     assert missing_package("snappy") == "gmongo[snappy]"
     assert missing_package("zstd") == "gmongo[zstd]"
     with pytest.raises(ProtocolError, match="needs a library that is not installed"):
-        decompressed(op_compressed(b"abc", 3, 3), LIMIT)
+        decompress_message(op_compressed(b"abc", 3, 3), LIMIT)
 
 
 CONTENT = b"x" * 5000
@@ -171,7 +171,7 @@ CONTENT = b"x" * 5000
 )  # fmt: skip
 def test_error_of_malformed_compressed_content_states_reason(name, data, reason):
     with pytest.raises(ProtocolError) as caught:
-        decompressed(op_compressed(data, len(CONTENT), IDS[name]), LIMIT)
+        decompress_message(op_compressed(data, len(CONTENT), IDS[name]), LIMIT)
     assert str(caught.value) == f"OP_COMPRESSED cannot be decompressed: {reason}"
     assert type(caught.value.__cause__) is ValueError
 

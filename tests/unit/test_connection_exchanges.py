@@ -15,7 +15,7 @@ from bson.errors import InvalidBSON
 from gevent import GreenletExit
 
 from gmongo.cmap.connection import Connection, Purpose
-from gmongo.cmap.handshake import say_hello
+from gmongo.cmap.handshake import send_hello
 from gmongo.cmap.hello import Hello
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, ProtocolError
 from gmongo.wire.compression import make_compressor
@@ -201,7 +201,7 @@ def test_interrupted_reauthentication_sets_error(is_interrupted: bool) -> None:
 def test_hello_uses_op_msg_and_legacy_hello_uses_op_query(name: str, opcode: int) -> None:
     connection = Mock()
     connection.exchange.return_value = {"ok": 1}
-    say_hello(connection, {name: 1}, 3.0)
+    send_hello(connection, {name: 1}, 3.0)
     request_id, buffers, timeout, _decode = connection.exchange.call_args.args
     header = struct.unpack_from("<iiii", b"".join(buffers))
     assert (header[1], header[3], timeout) == (request_id, opcode, 3.0)

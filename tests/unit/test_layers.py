@@ -148,7 +148,6 @@ def test_modules_without_input_and_output_import_neither_gevent_nor_sockets():
         "transitions",
         "selection",
         "application_errors",
-        "network_errors",
     ):
         tree = ast.parse(MODULES[f"gmongo.sdam.{name}"].read_text(encoding="utf-8"))
         roots = {

@@ -21,7 +21,7 @@ from gmongo.errors import (
 from gmongo.execution import reply_errors
 from gmongo.execution.operation import OperationContext
 from gmongo.execution.retry import label_write_error
-from gmongo.sdam.server_description import topology_version_of
+from gmongo.sdam.server_description import find_topology_version
 from tests.support.cases import with_cases
 
 
@@ -56,7 +56,7 @@ def test_write_concern_error_is_raised_if_it_takes_precedence(
     reply = {"ok": 0, "errmsg": "no", "code": code, "writeConcernError": CONCERN, "topologyVersion": VERSION}
     error: Any = reply_errors.error_of(reply, 21, takes_precedence)
     assert type(error) is error_class
-    assert topology_version_of(error) == VERSION
+    assert find_topology_version(error) == VERSION
     assert (error.details == CONCERN) is (error_class is WriteConcernError)
 
 
@@ -136,7 +136,7 @@ def test_write_concern_error_has_fields_of_reply(
         )
     assert type(caught.value) is error_class and caught.value.code == write_concern_error["code"]
     assert caught.value.details == {**write_concern_error, "errorLabels": ["L"]}
-    assert topology_version_of(caught.value) == {"counter": 1}
+    assert find_topology_version(caught.value) == {"counter": 1}
     assert str(caught.value).startswith(message) and caught.value.has_error_label("L")
     assert reply_errors.labelled_concern_error({"writeConcernError": write_concern_error, **labels}) == {
         **write_concern_error,

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from gmongo import _clock
 from gmongo.cmap.connection import Connection
-from gmongo.cmap.server_connection import _timeout_error
+from gmongo.cmap.server_connection import _make_timeout_error
 from gmongo.errors import AutoReconnect
 from gmongo.wire import timeout as limit_module
 from gmongo.wire.timeout import TimeLimit, interrupt_after
@@ -157,7 +157,7 @@ def test_timer_of_exchange_does_not_keep_dropped_connection_in_memory():
     connection = Connection(("127.0.0.1", 1))
     with pytest.raises(AutoReconnect):  # fails, because the connection has no socket
         connection.exchange(1, [b""], 60, bytes)
-    limit = connection._limit = TimeLimit(partial(_timeout_error, connection.address, connection._usual_limits))
+    limit = connection._limit = TimeLimit(partial(_make_timeout_error, connection.address, connection._usual_limits))
     limit.begin(60)
     limit.end()
     connection_ref = weakref.ref(connection)
@@ -168,7 +168,7 @@ def test_timer_of_exchange_does_not_keep_dropped_connection_in_memory():
 
 def test_closed_connection_stops_timer_of_exchange():
     connection = Connection(("127.0.0.1", 1))
-    limit = connection._limit = TimeLimit(partial(_timeout_error, connection.address, connection._usual_limits))
+    limit = connection._limit = TimeLimit(partial(_make_timeout_error, connection.address, connection._usual_limits))
     limit.begin(60)
     limit.end()
     connection.close()

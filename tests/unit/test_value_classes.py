@@ -28,7 +28,8 @@ from tests.unit.test_layers import MODULES
 
 # Data classes with mutable fields. The driver or a callback of the application sets the fields.
 MUTABLE = {
-    "gmongo.wire.ocsp.transport:CheckedTls",  # Its TLS context depends on a certificate file.
+    "gmongo.wire.ocsp.verifier:CheckedTls",  # Its TLS context depends on a certificate file.
+    "gmongo.wire.openssl:Peer",
     "gmongo.wire.tls:Tls",
     "gmongo.auth_oidc:OIDCIdPInfo",
     "gmongo.auth_oidc:OIDCCallbackContext",

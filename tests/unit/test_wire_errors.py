@@ -21,7 +21,7 @@ from gmongo.wire.message import (
     encode_op_msg,
     encode_op_query,
     encode_single_document_op_msg,
-    joined,
+    join_buffers,
 )
 from gmongo.wire.reply import Batch, cut_batch
 from tests.support.cases import with_cases
@@ -137,7 +137,7 @@ def test_request_allows_stream_of_replies_if_exhaust_flag_is_set(flags: int) -> 
 
 @with_cases
 def test_small_buffers_are_joined_up_to_64_kib(sizes: list[int], joined_sizes: list[int]) -> None:
-    assert [len(piece) for piece in joined(bytes(size) for size in sizes)] == joined_sizes
+    assert [len(piece) for piece in join_buffers(bytes(size) for size in sizes)] == joined_sizes
 
 
 @pytest.mark.parametrize(("size", "is_joined"), [(65535, True), (65536, True), (65537, False), (100_000, False)])

@@ -12,7 +12,7 @@ from bson.codec_options import CodecOptions, DatetimeConversion
 from bson.dbref import DBRef
 
 from gmongo.errors import ProtocolError
-from gmongo.wire.checksum import CHECKSUM_SIZE, verify, with_checksum
+from gmongo.wire.checksum import CHECKSUM_SIZE, append_checksum, verify
 from gmongo.wire.message import CHECKSUM_PRESENT, EXHAUST_ALLOWED, HEADER_SIZE, MORE_TO_COME, OP_MSG, OP_QUERY, OP_REPLY
 
 HEADER = struct.Struct("<iiii")
@@ -187,5 +187,5 @@ def write_reply(opcode: int, number: int, response_to: int, flags: int, reply: M
     message = fields + bson.encode(reply)
     length = HEADER_SIZE + len(message)
     if opcode == OP_MSG and flags & CHECKSUM_PRESENT:
-        return with_checksum(HEADER.pack(length + CHECKSUM_SIZE, number, response_to, opcode) + message)
+        return append_checksum(HEADER.pack(length + CHECKSUM_SIZE, number, response_to, opcode) + message)
     return HEADER.pack(length, number, response_to, opcode) + message

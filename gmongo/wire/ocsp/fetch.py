@@ -1,8 +1,12 @@
-"""Concurrent queries to the OCSP responders of a certificate. The driver uses the first conclusive response."""
+"""Concurrent HTTP queries to the OCSP responders of a certificate."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
+from http.client import HTTPException, HTTPResponse
+from types import SimpleNamespace
+from urllib.parse import urljoin, urlsplit
 
 import gevent
 from gevent.event import Event
@@ -10,19 +14,22 @@ from gevent.event import Event
 from gmongo import _clock
 from gmongo._background import keep_loop_alive
 from gmongo._safe_log import safely
-from gmongo.wire.ocsp.request import Request
-from gmongo.wire.ocsp.responder import query
-from gmongo.wire.ocsp.response import NoResponse, Response, parse_response
+from gmongo.wire.connect import connect
+from gmongo.wire.ocsp.messages import MAX_RESPONSE_SIZE, NoResponse, Request, Response, parse_response
 from gmongo.wire.race import Race
 from gmongo.wire.timeout import interrupt_after
 from gmongo.wire.tls import ocsp_log
 from gmongo.wire.transport import Transport, TransportError
 
 _MOST_RESPONDERS = 4
-_PAUSE = 60.0  # seconds without queries after failed queries, so that new connections do not wait for responders
+_PAUSE = 60.0  # seconds without queries after failed queries, so that new connections do not wait
+_MOST_REDIRECTIONS = 3
+# Maximum size of a response with its headers, in bytes. An endless response would block the event loop.
+_MOST_READ = 2 * MAX_RESPONSE_SIZE
+_REDIRECTIONS = (301, 302, 303, 307, 308)
 
 
-class Fetch:
+class ResponderQueries:
     """OCSP queries about one certificate in background greenlets.
 
     The queries end after the first conclusive answer or after `seconds`. All connections that need the answer share
@@ -38,13 +45,13 @@ class Fetch:
         self._pending = len(responders)
         for url in responders:
             greenlet = gevent.Greenlet(self._query, url, request, seconds, remember)
-            # the link runs even if a kill ends the greenlet before its start
-            greenlet.link(self._query_ended)
+            # the linked function runs even if the greenlet is killed before its start
+            greenlet.link(self._handle_query_end)
             greenlet.start()
 
     @property
     def is_over(self) -> bool:
-        """True if the queries have ended, and either gave an answer or the pause after failed queries is over."""
+        """True if the queries have an answer, or if the pause after failed queries has ended."""
         return self._ended.is_set() and (self.answer is not None or _clock.monotonic() >= self._again_at)
 
     def wait(self, ref: bool) -> None:
@@ -57,7 +64,6 @@ class Fetch:
                 timer.close()
 
     def mark_forked(self) -> None:
-        """Prevent a forked child from using the inherited sockets."""
         for each in self._transports:
             each.mark_forked(TransportError("the parent process queries the OCSP responder"))
 
@@ -71,7 +77,7 @@ class Fetch:
 
         try:
             with interrupt_after(seconds, limit, ref=False):
-                answer = parse_response(request, query(url, request.encoded, attach))
+                answer = parse_response(request, query_responder(url, request.encoded, attach))
             if answer.is_conclusive and self.answer is None:
                 self.answer = answer
                 remember(request, answer)
@@ -83,7 +89,65 @@ class Fetch:
                 each.close()
                 self._transports.remove(each)
 
-    def _query_ended(self, _greenlet: object) -> None:
+    def _handle_query_end(self, _greenlet: object) -> None:
         self._pending -= 1
         if not self._pending:
             self._ended.set()
+
+
+def query_responder(url: str, request: bytes, attach: Callable[[Transport | Race], None]) -> bytes:
+    """Query an OCSP responder. `attach` receives the transports, which the caller closes."""
+    for _ in range(_MOST_REDIRECTIONS + 1):
+        try:
+            response = _send_request(url, request, attach)
+            status, location = response.status, response.getheader("Location")
+            if status == 200:
+                return response.read(MAX_RESPONSE_SIZE + 1)
+        except (OSError, HTTPException, ValueError) as error:
+            raise NoResponse(f"the query to the OCSP responder at {_get_host(url)} failed: {error}") from error
+        if status not in _REDIRECTIONS or not location:
+            raise NoResponse(f"the OCSP responder at {_get_host(url)} answers with status {status}")
+        url = urljoin(url, location)
+    raise NoResponse(f"the OCSP responder redirects more than {_MOST_REDIRECTIONS} times")
+
+
+def _send_request(url: str, request: bytes, attach: Callable[[Transport | Race], None]) -> HTTPResponse:
+    parts = urlsplit(url)
+    if parts.scheme != "http" or not parts.hostname:
+        raise ValueError("only HTTP URLs with a host are supported")
+    transport = connect((parts.hostname, parts.port or 80), attach, ref=False)
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: {parts.netloc.rpartition('@')[2]}\r\nConnection: close\r\n"
+        f"Content-Type: application/ocsp-request\r\nContent-Length: {len(request)}\r\n\r\n"
+    )
+    transport.send_raw(head.encode("ascii") + request)
+    # `HTTPResponse` calls only the method `makefile` of a socket
+    sock = SimpleNamespace(makefile=lambda _mode: io.BufferedReader(_Stream(transport)))
+    response = HTTPResponse(sock)  # type: ignore[arg-type]
+    response.begin()
+    return response
+
+
+def _get_host(url: str) -> str:
+    return urlsplit(url).netloc.rpartition("@")[2]
+
+
+class _Stream(io.RawIOBase):
+    """Stream of the received bytes up to the size limit. A transport error ends the stream."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._left = _MOST_READ
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: memoryview) -> int:  # type: ignore[override]
+        try:
+            data = self._transport.receive_some(min(len(into), self._left)) if self._left else b""
+        except TransportError:
+            return 0
+        self._left -= len(data)
+        into[: len(data)] = data
+        return len(data)

@@ -1,35 +1,101 @@
-"""Parsing and verification of OCSP responses (RFC 6960, section 3.2)."""
+"""OCSP requests and responses, and the OCSP extensions of certificates (RFC 6960)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from math import inf
+from typing import NamedTuple, TypeVar
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, padding, rsa
+from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
-from cryptography.x509.oid import ExtendedKeyUsageOID
+from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID
 
 from gmongo import _clock
-from gmongo.wire.ocsp.request import Request
+from gmongo._safe_log import safely
+from gmongo.wire.tls import ocsp_log
 
-MAX_RESPONSE_SIZE = 64 * 1024  # bytes. A typical response with a certificate has about 2,000 bytes
+MAX_RESPONSE_SIZE = 64 * 1024  # Maximum bytes of a response, which typically has 2,000 bytes.
+ExtensionType = TypeVar("ExtensionType", bound=x509.ExtensionType)
 _TOO_WEAK = (hashes.MD5, hashes.SHA1)
 
 
+class CertificateId(NamedTuple):
+    """ID of a certificate (CertID of RFC 6960): hashes of the issuer, and the serial number."""
+
+    issuer_name_hash: bytes
+    issuer_key_hash: bytes
+    serial_number: int
+
+
+class Request:
+    """OCSP request about a certificate. The request uses SHA-1, which all responders support."""
+
+    def __init__(self, certificate: x509.Certificate, issuer: x509.Certificate) -> None:
+        self._certificate = certificate
+        self._extensions = _get_extensions(certificate)
+        self.issuer = issuer
+        request = self._build_request(hashes.SHA1())
+        self.id = _get_id(request)
+        self.encoded = request.public_bytes(Encoding.DER)
+
+    def id_with_hash(self, algorithm: hashes.HashAlgorithm) -> CertificateId:
+        """Return the ID of the certificate with the hash algorithm of a response."""
+        return _get_id(self._build_request(algorithm))
+
+    def _build_request(self, algorithm: hashes.HashAlgorithm) -> ocsp.OCSPRequest:
+        return ocsp.OCSPRequestBuilder().add_certificate(self._certificate, self.issuer, algorithm).build()
+
+    @property
+    def must_be_stapled(self) -> bool:
+        """True if the certificate requires a stapled OCSP response (Must-Staple, RFC 7633)."""
+        features = _find_extension(self._extensions, x509.TLSFeature)
+        return features is not None and x509.TLSFeatureType.status_request in features
+
+    @property
+    def responders(self) -> list[str]:
+        """HTTP URLs of the OCSP responders that the certificate names."""
+        # OCSP responses are signed, so HTTPS is not necessary. HTTPS would require another OCSP query.
+        access = _find_extension(self._extensions, x509.AuthorityInformationAccess) or ()
+        places = [each.access_location for each in access if each.access_method == AuthorityInformationAccessOID.OCSP]
+        return [str(each.value) for each in places if str(each.value).lower().startswith("http://")]
+
+
+def _get_extensions(certificate: x509.Certificate) -> x509.Extensions:
+    """Return the extensions of a certificate, or no extensions after a parse error."""
+    try:
+        return certificate.extensions
+    except Exception as error:
+        text = "OCSP: an extension of the server's certificate cannot be parsed, so the client queries no responder: %r"
+        safely(ocsp_log.warning, text, error)
+        return x509.Extensions([])
+
+
+def _find_extension(extensions: x509.Extensions, kind: type[ExtensionType]) -> ExtensionType | None:
+    try:
+        return extensions.get_extension_for_class(kind).value
+    except x509.ExtensionNotFound:
+        return None
+
+
+def _get_id(request: ocsp.OCSPRequest) -> CertificateId:
+    return CertificateId(request.issuer_name_hash, request.issuer_key_hash, request.serial_number)
+
+
 class NoResponse(Exception):
-    """Error: a responder sent no response, or the response is invalid or does not match the request."""
+    """Error: the OCSP response is missing, is invalid, or does not match the request."""
 
 
 @dataclass(frozen=True)
 class Response:
     """Revocation status of a certificate, which an OCSP response reports."""
 
-    revoked: bool | None  # None if the responder does not know the certificate
-    valid_until: float  # in seconds since 1970. Negative infinity forbids caching
+    revoked: bool | None  # None if the certificate is unknown to the responder.
+    valid_until: float  # Seconds since 1970. Negative infinity forbids caching.
 
     @property
     def is_conclusive(self) -> bool:
@@ -38,20 +104,20 @@ class Response:
 
     @property
     def is_valid(self) -> bool:
-        """True if the validity of the status has not ended."""
+        """True if the status is still valid."""
         return _clock.time() < self.valid_until
 
 
 def parse_response(request: Request, data: bytes) -> Response:
-    """Verify an OCSP response from the network, and return the status of the certificate in the request."""
+    """Verify an OCSP response, and return the status of the certificate in the request."""
     if len(data) > MAX_RESPONSE_SIZE:
         raise NoResponse(f"the OCSP response is longer than {MAX_RESPONSE_SIZE} bytes")
     try:
         response = ocsp.load_der_ocsp_response(data)
         if response.response_status != ocsp.OCSPResponseStatus.SUCCESSFUL:
             raise NoResponse(f"the OCSP responder reports {response.response_status.name}")
-        _check_signature(response, _signer(response, request.issuer))
-        return _combined_status([each for each in response.responses if _is_about(each, request)])
+        _check_signature(response, _find_signer(response, request.issuer))
+        return _combine_statuses([each for each in response.responses if _is_about(each, request)])
     except NoResponse:
         raise
     except Exception as error:  # the package cryptography raises various exceptions, such as KeyError
@@ -63,8 +129,8 @@ def _is_about(single: ocsp.OCSPSingleResponse, request: Request) -> bool:
     return certificate_id == request.id_with_hash(single.hash_algorithm)
 
 
-def _combined_status(responses: list[ocsp.OCSPSingleResponse]) -> Response:
-    """Return the combined status of single responses. If one response reports a revocation, the status is revoked."""
+def _combine_statuses(responses: list[ocsp.OCSPSingleResponse]) -> Response:
+    """Return the combined status of single responses. One revocation determines the status."""
     if not responses:
         raise NoResponse("the OCSP response is not about the server's certificate")
     now = datetime.fromtimestamp(_clock.time(), timezone.utc)
@@ -84,8 +150,8 @@ def _combined_status(responses: list[ocsp.OCSPSingleResponse]) -> Response:
     return Response(False if statuses == {ocsp.OCSPCertStatus.GOOD} else None, until)
 
 
-def _signer(response: ocsp.OCSPResponse, issuer: x509.Certificate) -> x509.Certificate:
-    """Return the certificate of the signer: the issuer, or a delegate whose certificate the issuer has signed."""
+def _find_signer(response: ocsp.OCSPResponse, issuer: x509.Certificate) -> x509.Certificate:
+    """Return the certificate of the signer: the issuer, or a delegate of the issuer."""
     if _is_responder(response, issuer):
         return issuer
     delegate = next((each for each in response.certificates if _is_responder(response, each)), None)
@@ -110,17 +176,10 @@ def _is_responder(response: ocsp.OCSPResponse, candidate: x509.Certificate) -> b
 
 
 def _may_sign(certificate: x509.Certificate) -> bool:
-    """Return True if the certificate permits its owner to sign OCSP responses (RFC 6960, section 4.2.2.2)."""
-    extensions = certificate.extensions
-    try:
-        purposes = extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
-    except x509.ExtensionNotFound:
-        return False
-    try:
-        signs = extensions.get_extension_for_class(x509.KeyUsage).value.digital_signature
-    except x509.ExtensionNotFound:
-        signs = True
-    return signs and ExtendedKeyUsageOID.OCSP_SIGNING in purposes
+    """Return True if the certificate permits signing OCSP responses (RFC 6960, section 4.2.2.2)."""
+    purposes = _find_extension(certificate.extensions, x509.ExtendedKeyUsage) or ()
+    usage = _find_extension(certificate.extensions, x509.KeyUsage)
+    return ExtendedKeyUsageOID.OCSP_SIGNING in purposes and (usage is None or usage.digital_signature)
 
 
 def _check_signature(response: ocsp.OCSPResponse, signer: x509.Certificate) -> None:
