@@ -47,6 +47,11 @@ class TransactionEnd:
     def is_needed(self) -> bool:
         return self._state.transaction.active
 
+    def describe_missing_primary(self) -> str:
+        """Return the end of an error text if no server accepts writes, otherwise an empty text."""
+        topology = self._executor.topology.description
+        return "" if topology.has_writable_server() else f" (no server accepts writes: {topology.topology_type_name})"
+
     def commit(self, deadline: float | None = None) -> None:
         """Commit the transaction before `deadline`. None means the default deadline."""
         _ = self._state.server_session
@@ -242,10 +247,11 @@ class _RetryLoop:
     def _timeout(self, error: Exception) -> PyMongoError:
         """Return the timeout error that replaces `error`, with the labels of `error`."""
         timeout: PyMongoError
+        reason = f"{error}{self._ending.describe_missing_primary()}"
         if self._end_is_deadline:
-            timeout = ExecutionTimeout(f"with_transaction ran out of time: {error}", codes.MAX_TIME_MS_EXPIRED)
+            timeout = ExecutionTimeout(f"with_transaction ran out of time: {reason}", codes.MAX_TIME_MS_EXPIRED)
         else:
-            timeout = NetworkTimeout(f"with_transaction ran out of time after {_TIME_LIMIT:g} s: {error}")
+            timeout = NetworkTimeout(f"with_transaction ran out of time after {_TIME_LIMIT:g} s: {reason}")
         for label in getattr(error, "_error_labels", ()):
             timeout._add_error_label(label)
         timeout.__cause__ = error

@@ -101,6 +101,17 @@ def test_callback_that_exceeds_the_timeout_is_not_called_again(
     assert len(calls) == 1
 
 
+def test_transaction_timeout_names_missing_primary(deployment: Deployment, client: Client) -> None:
+    def insert_without_primary(session: ClientSession) -> None:
+        deployment.members.primary.kill()
+        client.db.c.insert_one({}, session=session)
+
+    client.db.c.find_one()
+    missing = r"ran out of time: .* \(no server accepts writes: ReplicaSetNoPrimary\)$"
+    with client.start_session() as session, gmongo.timeout(1), pytest.raises(ExecutionTimeout, match=missing):
+        session.with_transaction(insert_without_primary)
+
+
 WRITES: dict[str, Any] = {
     "insert_one": lambda c, **s: c.insert_one({"_id": 9}, **s).acknowledged,
     "find_one_and_update": lambda c, **s: c.find_one_and_update({}, {"$set": {"a": 1}}, **s) == {"_id": 1},
