@@ -117,11 +117,11 @@ short = _ValueRepr().repr
 """Function that returns the beginning of the ``repr`` of a value, for error messages."""
 
 
-def milliseconds(seconds: float) -> str:
+def format_milliseconds(seconds: float) -> str:
     """Return a duration in seconds as a text in milliseconds, such as ``0.25 ms`` or ``20000 ms``."""
-    return f"{decimal(seconds * 1000)} ms"
+    return f"{format_decimal(seconds * 1000)} ms"
 
 
-def decimal(number: float) -> str:
+def format_decimal(number: float) -> str:
     """Return a number as a text without an exponent. The number must be 0, or at least 0.0001."""
     return f"{number:.3g}" if number < 100 else f"{number:.0f}"

@@ -18,10 +18,11 @@ _CHUNK = 1 << 16
 
 
 class MemberProxies:
-    """A proxy for each member.
+    """Context manager with a proxy for each member.
 
-    :param replica_set: the running replica set. The context manager writes the addresses of the
-        proxies into the replica set configuration.
+    On entry, it writes the addresses of the proxies into the configuration of the replica set.
+
+    :param replica_set: the running replica set.
     """
 
     def __init__(self, replica_set: EmbeddedReplicaSet) -> None:

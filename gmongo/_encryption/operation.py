@@ -130,11 +130,11 @@ class EncryptedOperation(Operation):
         if decrypted is None:
             return result
         plain = self.inner.result(self.inner.decode(decrypted), self._address)
-        return plain if self._pin is None else self.inner.pinned(plain, self._pin)
+        return plain if self._pin is None else self.inner.store_pin(plain, self._pin)
 
-    def pinned(self, result: Result, pin: PinnedConnection) -> Result:
+    def store_pin(self, result: Result, pin: PinnedConnection) -> Result:
         self._pin = pin
-        return self.inner.pinned(result, pin)
+        return self.inner.store_pin(result, pin)
 
 
 def command_document(buffers: Sequence[bytes]) -> bytes:

@@ -17,7 +17,7 @@ from gevent import Greenlet, getcurrent, spawn
 from gmongo import _clock
 from gmongo._background import spawn_for
 from gmongo._documents import DocumentDict
-from gmongo._truncated_repr import decimal, milliseconds
+from gmongo._truncated_repr import format_decimal, format_milliseconds
 from gmongo.cmap.checked_out_report import checked_out_report
 from gmongo.cmap.connecting import label_connect_error
 from gmongo.cmap.connection import Connection
@@ -86,7 +86,7 @@ class Pool:
 
     @property
     def operation_count(self) -> int:
-        """Number of operations in progress on the server, which server selection compares."""
+        """Number of operations in progress on the server. Server selection compares these numbers."""
         machine = self.machine
         return len(machine.in_use) + len(machine.draining) + len(machine.pending) + len(machine.queue.waiters)
 
@@ -179,11 +179,11 @@ class Pool:
         longest = checked_out_report(machine.in_use, _CHECK_OUTS_SHOWN)
         held = ""
         if longest:
-            seconds = decimal(longest[0]["seconds"])
+            seconds = format_decimal(longest[0]["seconds"])
             held = ", longest held for {} s by {greenlet}: {operation}".format(seconds, **longest[0])
         details = (
             f", being established: {len(machine.pending)} (maxConnecting: {options.max_connecting}), "
-            f"{option}: {milliseconds(max(limit or 0, 0))}{held}"
+            f"{option}: {format_milliseconds(max(limit or 0, 0))}{held}"
         )
         if self._connection_options.load_balanced:
             message = f"Timeout waiting for connection from the connection pool{sizes}"

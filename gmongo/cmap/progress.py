@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 from gmongo import _clock
-from gmongo._truncated_repr import milliseconds
+from gmongo._truncated_repr import format_milliseconds
 from gmongo.cmap.pool_settings import ConnectionSettings
 from gmongo.wire.address import SocketAddress
 from gmongo.wire.race import Race
@@ -57,7 +57,7 @@ class Progress:
         if racing:
             return f"{TCP} to {racing}"
         peer = f" with {self.peer}" if self.peer else ""
-        return f"{self.stage}{peer} for {milliseconds(_clock.monotonic() - self._since)}"
+        return f"{self.stage}{peer} for {format_milliseconds(_clock.monotonic() - self._since)}"
 
     def likely_reason(self, error: TransportError, transport: Transport | None) -> str:
         """Return a likely reason for a closed connection before the hello reply, or an empty text."""

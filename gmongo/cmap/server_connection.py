@@ -11,7 +11,7 @@ from bson.objectid import ObjectId
 from gevent.exceptions import ConcurrentObjectUseError
 
 from gmongo._server_facts import sizes
-from gmongo._truncated_repr import milliseconds
+from gmongo._truncated_repr import format_milliseconds
 from gmongo.cmap.hello import Hello
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, ProtocolError
 from gmongo.wire.address import Address, address_text
@@ -285,7 +285,7 @@ class ServerConnection:
         progress = self.progress
         if progress is None or seconds is None or seconds <= 0:
             return _make_timeout_error(self.address, self._usual_limits, seconds, option)
-        limit = f"limit {milliseconds(seconds)}: {option or limit_text(seconds)}"
+        limit = f"limit {format_milliseconds(seconds)}: {option or limit_text(seconds)}"
         where = address_text(self.address)
         return _set_stable_text(
             NetworkTimeout(f"{where}: timed out ({progress}; {limit})"), f"timed out ({limit})", progress
@@ -344,4 +344,4 @@ def _make_timeout_error(
     if option is None and usual_limit[1] in (seconds, None):
         option = usual_limit[0]
     limit = option or f"rest of {limit_text(seconds)}"
-    return NetworkTimeout(f"{where}: timed out (no complete reply within {milliseconds(seconds)}: {limit})")
+    return NetworkTimeout(f"{where}: timed out (no complete reply within {format_milliseconds(seconds)}: {limit})")

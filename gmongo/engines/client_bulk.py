@@ -91,14 +91,14 @@ class ClientBulk:
         while writes:
             batch = BulkWriteBatch(self.context, writes, self.fields, limits, self._operation_id, self.acknowledged)
             batch.trace = self._trace
-            reply = self._reply_to(batch, session)
+            reply = self._run_batch(batch, session)
             limits = batch.limits
             if reply is not None:
                 self._add_reply(batch, reply, session)
                 if self.ordered and self.outcome["writeErrors"]:
                     return
 
-    def _reply_to(self, batch: BulkWriteBatch, session: SessionHandle | None) -> CursorReply | None:
+    def _run_batch(self, batch: BulkWriteBatch, session: SessionHandle | None) -> CursorReply | None:
         try:
             reply: CursorReply | None = self.executor.run(batch, session, self._deadline)
             return reply

@@ -174,7 +174,7 @@ class Bulk:
                 unacknowledged_fields=self._unacknowledged_fields,
             )
             batch.trace = self._trace
-            reply = self._reply_to(batch, executor, session, deadline)
+            reply = self._run_batch(batch, executor, session, deadline)
             if needs_reply:
                 self._add_reply(run, batch, offset, reply)
             offset += len(batch.taken)
@@ -182,7 +182,7 @@ class Bulk:
             if self._is_stopped:
                 return
 
-    def _reply_to(
+    def _run_batch(
         self, batch: write.WriteBatch, executor: Executor, session: SessionHandle | None, deadline: float | None
     ) -> Document:
         try:

@@ -66,7 +66,8 @@ class CursorKiller:
             if hub is None:  # the client is closed
                 dropped.pin.release_soon()
             else:
-                # `_unpinned` cursors may wait for the connection of a pinned cursor.
+                # Pinned cursors have a separate queue: the greenlet for `_unpinned` may have to wait for
+                # a connection that a pinned cursor holds.
                 self._pinned.append((epoch, dropped))
                 hub.loop.run_callback_threadsafe(self._start, self._close_pinned)
             return

@@ -100,7 +100,7 @@ class Attempt(AttemptState):
                 and operation.keeps_cursor_open(result)
             ):
                 pin = PinnedConnection(server.pool, connection, Purpose.CURSOR) if pin is None else pin.share()
-                result = operation.pinned(result, pin)
+                result = operation.store_pin(result, pin)
         except BaseException as error:
             self.hello = connection.hello
             self._check_in(server.pool, connection, pin is not None, error)
@@ -143,7 +143,7 @@ class Attempt(AttemptState):
             else:
                 result = executor.run_command(self, connection)
         kept = operation.opens_cursor and operation.keeps_cursor_open(result)
-        return operation.pinned(result, pin.share()) if kept else result
+        return operation.store_pin(result, pin.share()) if kept else result
 
     def _run_in_background(self, connection: Connection, executor: AttemptOwner) -> Result:
         connection.set_ref(False)

@@ -139,7 +139,7 @@ class Operation:
         """Return the open cursor in a late reply to an interrupted operation, or None."""
         return None
 
-    def pinned(self, result: Result, pin: PinnedConnection) -> Result:
+    def store_pin(self, result: Result, pin: PinnedConnection) -> Result:
         """Store the pinned connection in `result`, and return `result`."""
         return result
 

@@ -119,7 +119,7 @@ class CursorOperation(Operation):
     def late_cursor(self, body: Buffer, address: Address) -> CursorReply | None:
         return self.orphaned_cursor(self.decode(body), address) if self.opens_cursor else None
 
-    def pinned(self, result: Result, pin: PinnedConnection) -> Result:
+    def store_pin(self, result: Result, pin: PinnedConnection) -> Result:
         return result._replace(pin=pin)
 
     def reply_for_monitoring(self, reply: DocumentDict) -> DocumentDict:

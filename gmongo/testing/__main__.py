@@ -26,8 +26,8 @@ from gmongo.testing.plan import create_from_message
 from gmongo.testing.simulation.control import serve_control
 from gmongo.testing.virtual_time import install_loop
 
-# The timeout of one wait in seconds. The program repeats a wait with a timeout, because a
-# deployment alone does not keep the hub running.
+# Seconds after which the program starts its wait again. Only the timer of the timeout keeps the
+# hub running. A deployment does not.
 _WAIT_SECONDS = 3600.0
 
 

@@ -54,9 +54,9 @@ class TetheredProcess:
             "start_new_session": True,  # Ctrl-C on the terminal sends no signal to the process group
         }
         try:
-            # Popen of the standard library works in every native thread, and does not block a thread
-            # for long. gevent's Popen works only with the default event loop. In a monkey-patched
-            # process, `subprocess.Popen` is gevent's Popen.
+            # Use Popen of the standard library, which works in every native thread and blocks only
+            # briefly. gevent's Popen works only with the default event loop, but a monkey-patched
+            # process has replaced `subprocess.Popen` by gevent's Popen.
             with self._output_path.open("wb") as output:
                 self._process = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, **settings

@@ -15,7 +15,7 @@ from gevent.exceptions import InvalidSwitchError
 from greenlet import greenlet
 
 from gmongo import _clock
-from gmongo._truncated_repr import milliseconds
+from gmongo._truncated_repr import format_milliseconds
 from gmongo.wire.address import SocketAddress
 from gmongo.wire.transport import Transport, TransportError, without_frames
 
@@ -96,7 +96,7 @@ class Race:
 
     def __str__(self) -> str:
         now = _clock.monotonic()
-        return ", ".join(f"{each.address[0]} for {milliseconds(now - each.began)}" for each in self._attempts)
+        return ", ".join(f"{each.address[0]} for {format_milliseconds(now - each.began)}" for each in self._attempts)
 
     def run(self) -> Attempt:
         """Return the first attempt that connects to the host. The caller must close the transport."""
@@ -167,7 +167,7 @@ class Race:
     def _make_failure(self) -> TransportError:
         timed_out = any(isinstance(error, AttemptsTimedOut) for _, error, _ in self.failures)
         texts = (
-            f"{address[0]}: {error.strerror or error} after {milliseconds(seconds)}"
+            f"{address[0]}: {error.strerror or error} after {format_milliseconds(seconds)}"
             for address, error, seconds in self.failures
         )
         return (AttemptsTimedOut if timed_out else TransportError)(", ".join(texts))

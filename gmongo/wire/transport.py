@@ -331,7 +331,8 @@ class Transport:
             raise without_frames(self._interruption)
         if self._waiting is not None:
             raise ConcurrentObjectUseError(f"{self._waiting!r} already waits on {self!r}")
-        # A local variable for the greenlet would form a cycle: greenlet, exception of the dead greenlet, this frame.
+        # Keep the greenlet in no local variable. A dead greenlet refers to its exception, and the
+        # traceback of the exception refers to this frame.
         self._waiting = getcurrent()
         watcher.start(self._waiting.switch, watcher)
         try:

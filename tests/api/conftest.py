@@ -37,6 +37,6 @@ def collection(client: MongoClient[dict[str, Any]]) -> Iterator[Collection[dict[
 
 
 @pytest.fixture
-def recorded(database: str) -> Iterator[Recording]:
-    with recorded_collection(database) as recorded:
-        yield recorded
+def recording(database: str) -> Iterator[Recording]:
+    with recorded_collection(database) as recording:
+        yield recording

@@ -21,8 +21,8 @@ def test_repr_names_class_and_arguments(client: MongoClient[Any]) -> None:
     assert repr(client.shop.orders) == f"Collection(Database({client!r}, 'shop'), 'orders')"
 
 
-def test_command_sends_read_and_write_concern_unless_default(recorded: Recording) -> None:
-    collection, recorder = recorded
+def test_command_sends_read_and_write_concern_unless_default(recording: Recording) -> None:
+    collection, recorder = recording
     database = collection.database
     for read, write in ((ReadConcern(), WriteConcern()), (ReadConcern("local"), WriteConcern(1))):
         database.command("find", "c", read_concern=read)
@@ -59,8 +59,8 @@ def test_drop_index_ignores_only_error_about_missing_collection(code: int, text:
         assert [each["index"] for each in server.commands("dropIndexes")] == ["*", "a_1"]
 
 
-def test_collection_constructor_creates_collection_with_options(recorded: Recording) -> None:
-    collection, recorder = recorded
+def test_collection_constructor_creates_collection_with_options(recording: Recording) -> None:
+    collection, recorder = recording
     child_name = f"{collection.name}_x"
     Collection(collection.database, child_name)
     assert not recorder.events_named("CommandStarted")
@@ -75,11 +75,11 @@ def test_collection_constructor_creates_collection_with_options(recorded: Record
 
 @pytest.mark.parametrize("method", ["next", "try_next"])
 def test_decoding_of_single_documents_in_batch_passes_checkpoints(
-    recorded: Recording, method: str, monkeypatch: pytest.MonkeyPatch
+    recording: Recording, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkpoints: list[Any] = []
     monkeypatch.setattr(LongWork, "checkpoint", lambda work: checkpoints.append(work))
-    collection, _ = recorded
+    collection, _ = recording
     collection.insert_many([{"_id": number, "x": "x" * 1000} for number in range(300)])
     with collection.aggregate([], batchSize=300) as cursor:
         step = getattr(cursor, method)

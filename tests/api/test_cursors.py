@@ -19,19 +19,19 @@ from .recording import Recording, recorded_collection
 
 
 @pytest.fixture
-def recorded(database: str) -> Iterator[Recording]:
+def recording(database: str) -> Iterator[Recording]:
     """Yield a recorded collection of 10 documents. The `_id` values are 0 to 9."""
-    with recorded_collection(database) as recorded:
-        recorded.collection.insert_many([{"_id": n, "name": f"n{n}"} for n in range(10)])
-        recorded.recorder.clear()
-        yield recorded
+    with recorded_collection(database) as recording:
+        recording.collection.insert_many([{"_id": n, "name": f"n{n}"} for n in range(10)])
+        recording.recorder.clear()
+        yield recording
 
 
-def test_client_close_kills_dropped_cursors_before_end_sessions(recorded: Recording, database: str) -> None:
+def test_client_close_kills_dropped_cursors_before_end_sessions(recording: Recording, database: str) -> None:
     recorder = Recorder()
     client: MongoClient[Any]
     with MongoClient(database, event_listeners=[recorder]) as client:
-        cursor = client.gmongo_tests[recorded.collection.name].find(batch_size=2)
+        cursor = client.gmongo_tests[recording.collection.name].find(batch_size=2)
         next(cursor)
         del cursor
         gc.collect()
@@ -45,15 +45,15 @@ def test_open_cursor_after_single_batch_is_killed() -> None:
         assert server.commands("getMore") == []
 
 
-def test_distinct_of_cursor_omits_hint(recorded: Recording) -> None:
-    assert len(recorded.collection.find({}, hint="_id_").distinct("name")) == 10
-    assert "hint" not in recorded.recorder.command("distinct")
+def test_distinct_of_cursor_omits_hint(recording: Recording) -> None:
+    assert len(recording.collection.find({}, hint="_id_").distinct("name")) == 10
+    assert "hint" not in recording.recorder.command("distinct")
 
 
-def test_index_into_tailable_cursor_sends_plain_find(recorded: Recording) -> None:
-    cursor = recorded.collection.find(cursor_type=CursorType.TAILABLE_AWAIT)
+def test_index_into_tailable_cursor_sends_plain_find(recording: Recording) -> None:
+    cursor = recording.collection.find(cursor_type=CursorType.TAILABLE_AWAIT)
     assert cursor[2]["_id"] == 2
-    assert not {"tailable", "awaitData"} & recorded.recorder.command("find").keys()
+    assert not {"tailable", "awaitData"} & recording.recorder.command("find").keys()
 
 
 CURSORS = {
@@ -63,9 +63,9 @@ CURSORS = {
 
 
 @pytest.fixture(params=CURSORS)
-def cursor(recorded: Recording, request: pytest.FixtureRequest) -> Any:
+def cursor(recording: Recording, request: pytest.FixtureRequest) -> Any:
     """Return a cursor that reads 10 documents in batches of 4 documents."""
-    return CURSORS[request.param](recorded.collection)
+    return CURSORS[request.param](recording.collection)
 
 
 def test_next_and_iterators_of_one_cursor_return_each_document_once(cursor: Any) -> None:
@@ -85,24 +85,24 @@ def test_closed_cursor_returns_documents_in_its_buffer(cursor: Any) -> None:
     assert not cursor.alive
 
 
-def test_rewind_restarts_a_running_iteration(recorded: Recording) -> None:
-    cursor = recorded.collection.find(batch_size=4)
+def test_rewind_restarts_a_running_iteration(recording: Recording) -> None:
+    cursor = recording.collection.find(batch_size=4)
     iterator = iter(cursor)
     assert [next(iterator)["_id"] for _ in range(6)] == list(range(6))
     cursor.rewind()
     assert [document["_id"] for document in iterator] == list(range(10))
 
 
-def test_iteration_raises_after_an_interrupted_get_more(cursor: Any, recorded: Recording) -> None:
+def test_iteration_raises_after_an_interrupted_get_more(cursor: Any, recording: Recording) -> None:
     class Interruption(BaseException):
         pass
 
     def interrupt(_event: object) -> None:
-        recorded.recorder.hooks.clear()
+        recording.recorder.hooks.clear()
         raise Interruption
 
     numbers = [next(cursor)["_id"]]
-    recorded.recorder.hooks["CommandStarted"] = interrupt
+    recording.recorder.hooks["CommandStarted"] = interrupt
     with pytest.raises(Interruption):
         numbers.extend(document["_id"] for document in cursor)
     assert numbers == list(range(4))

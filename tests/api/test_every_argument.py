@@ -432,7 +432,7 @@ def test_argument_tables_contain_every_public_method() -> None:
 
 
 @pytest.mark.parametrize(("subject", "method"), CASES)
-def test_every_argument_changes_commands_result_or_error(
+def test_every_argument_changes_commands_or_result_or_error(
     subject: str, method: str, tested_objects: ObjectsUnderTest
 ) -> None:
     kind, methods = SUBJECTS[subject]

@@ -48,7 +48,7 @@ def files_database(client):
 
 
 @pytest.fixture
-def recorded(database):
+def recording(database):
     """Yield a new database and the recorder of the database's client."""
     recorder = Recorder()
     with MongoClient(database, event_listeners=[recorder]) as client:
@@ -67,8 +67,8 @@ def files(files_database):
     return GridFS(files_database)
 
 
-def test_only_first_upload_of_bucket_checks_indexes(recorded):
-    recorded_database, recorder = recorded
+def test_only_first_upload_of_bucket_checks_indexes(recording):
+    recorded_database, recorder = recording
     bucket = GridFSBucket(recorded_database)
     bucket.upload_from_stream("a", b"x")
     assert recorder.commands.count("createIndexes") == 2
@@ -77,8 +77,8 @@ def test_only_first_upload_of_bucket_checks_indexes(recorded):
     assert recorder.commands == ["insert", "insert"]
 
 
-def test_upload_inserts_several_chunks_in_one_command(recorded):
-    recorded_database, recorder = recorded
+def test_upload_inserts_several_chunks_in_one_command(recording):
+    recorded_database, recorder = recording
     bucket = GridFSBucket(recorded_database)
     content = os.urandom(1_000_000)
     file_id = bucket.upload_from_stream("big", content)
@@ -271,8 +271,8 @@ def test_read_raises_timeout_and_then_continues(client, files):
     assert file.read() == b"x" * 190
 
 
-def test_seek_skips_chunks_before_the_new_position(recorded):
-    recorded_database, recorder = recorded
+def test_seek_skips_chunks_before_the_new_position(recording):
+    recorded_database, recorder = recording
     files = GridFS(recorded_database)
     file = files.get(files.put(b"0123456789", chunk_size=2))
     recorder.clear()

@@ -108,7 +108,7 @@ FORKS = {
 
 
 @pytest.mark.parametrize("fork", FORKS.values(), ids=[each.replace(" ", "-") for each in FORKS])
-def test_reload_moves_connections_to_new_workers(start_uwsgi, deployment, port, fork):
+def test_after_reload_only_new_workers_have_connections(start_uwsgi, deployment, port, fork):
     options, use = fork
     with start_uwsgi(*options, HOSTED_USE=use) as host:
         with Load(port) as load:

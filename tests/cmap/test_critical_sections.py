@@ -41,7 +41,7 @@ def test_sleep_in_critical_section_of_delivery_is_detected(new_pool: Any) -> Non
     assert "a switch in a critical section" in sections.faults[0]
 
 
-def test_switch_between_queue_and_delivery_of_events_is_detected(new_pool: Any) -> None:
+def test_greenlet_switch_before_delivery_of_queued_events_is_detected(new_pool: Any) -> None:
     pool = new_pool()
     with record_switches() as sections:
         pool.machine.clear(None, None, False)

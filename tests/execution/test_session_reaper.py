@@ -21,7 +21,7 @@ from gmongo.read_preferences import ReadPreference
 from gmongo.server_api import ServerApi
 from gmongo.testing import Deployment
 from tests.execution.harness import assert_no_resource_in_use, delay_replies, fail, idle_sessions
-from tests.gevent.switching.servers import open_on_servers
+from tests.gevent.switching.servers import count_open_resources
 from tests.support.clients import Client, Connect
 from tests.support.wait import eventually
 
@@ -135,7 +135,7 @@ def test_cursor_ends_on_the_server_after_a_network_error(command, in_explicit_se
         fail(deployment, command, closeConnection=True)
         with suppress(AutoReconnect), cursor:
             next(cursor), next(cursor) if command == "getMore" else None
-    eventually(lambda: open_on_servers(deployment)["cursors"] == 0)
+    eventually(lambda: count_open_resources(deployment)["cursors"] == 0)
     eventually(lambda: killed_sessions(deployment))
 
 
@@ -225,9 +225,9 @@ def test_client_close_aborts_open_transaction_of_another_greenlet(deployment: De
     client_is_closed = Event()
     client.db.create_collection("c")
     greenlet = gevent.spawn(open_transaction)
-    eventually(lambda: open_on_servers(deployment)["transactions"] == 1)
+    eventually(lambda: count_open_resources(deployment)["transactions"] == 1)
     client.close()
-    assert open_on_servers(deployment)["transactions"] == 0
+    assert count_open_resources(deployment)["transactions"] == 0
     assert len(deployment.commands.named("abortTransaction")) == 1
     client_is_closed.set()
     with pytest.raises(InvalidOperation):

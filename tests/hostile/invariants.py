@@ -115,7 +115,7 @@ class CampaignResults:
         self.outcomes: dict[str, int] = {}
         self.violations: list[tuple[int, str]] = []
 
-    def add(self, error: BaseException | None) -> None:
+    def count_outcome(self, error: BaseException | None) -> None:
         """Count the outcome of a case: the class of the documented error, or ``none``."""
         kind = "none" if error is None else type(error).__name__
         self.outcomes[kind] = self.outcomes.get(kind, 0) + 1

@@ -152,7 +152,7 @@ class MalformedHellos:
     def _case(self, number: int) -> None:
         self.findings.cases += 1
         try:
-            self.findings.add(_Case(self.seed, number).run())
+            self.findings.count_outcome(_Case(self.seed, number).run())
         except Violation as violation:
             self.findings.violations.append((number, str(violation)))
 

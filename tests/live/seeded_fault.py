@@ -11,13 +11,13 @@ import sys
 
 from gmongo.testing.__main__ import main
 from gmongo.testing.store import dispatch
-from gmongo.testing.store.context import Context
+from gmongo.testing.store.context import CommandContext
 from gmongo.testing.store.data import Document
 
 _DISTINCT = dispatch.COMMANDS["distinct"]
 
 
-def _distinct_without_first_value(context: Context) -> Document:
+def _distinct_without_first_value(context: CommandContext) -> Document:
     reply = _DISTINCT.run(context)
     return {**reply, "values": reply["values"][1:]}
 

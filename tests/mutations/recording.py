@@ -116,7 +116,7 @@ def updated_lines(reached: Mapping[int, set[str]], before: str, current_source: 
 
     For a new line, return the tests of the neighbouring lines.
     """
-    place = moved_lines(before, current_source)
+    place = new_line_numbers(before, current_source)
     found = {place[line]: set(tests) for line, tests in reached.items() if line in place}
     for line in sorted(set(range(1, len(current_source.splitlines()) + 1)).difference(place.values())):
         above = max((each for each in found if each < line), default=0)
@@ -126,7 +126,7 @@ def updated_lines(reached: Mapping[int, set[str]], before: str, current_source: 
 
 
 @cache
-def moved_lines(before: str, after: str) -> dict[int, int]:
+def new_line_numbers(before: str, after: str) -> dict[int, int]:
     """Return, for each line that a later version of the text still contains, its new line number."""
     matcher = SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
     return {a + i + 1: b + i + 1 for a, b, size in matcher.get_matching_blocks() for i in range(size)}

@@ -39,7 +39,7 @@ Client = MongoClient[dict[str, Any]]
 
 
 class PollingTimer:
-    """Replacement for the timer of the polling greenlet, which wakes up when the test calls :meth:`next_scan`."""
+    """Replacement for the timer of the polling greenlet, which wakes up when the test calls :meth:`run_next_scan`."""
 
     def __init__(self) -> None:
         self.sleeps: list[float] = []
@@ -50,7 +50,7 @@ class PollingTimer:
         self._go.wait()
         self._go.clear()
 
-    def next_scan(self) -> float:
+    def run_next_scan(self) -> float:
         """Wake up the greenlet for one scan of the SRV records.
 
         Return the seconds for which the greenlet sleeps after the scan.
@@ -122,7 +122,7 @@ def test_changed_srv_records_change_servers_of_topology(
     client = connect()
     assert ports_of(client) == [27017, 27018]
     network.names.hosts[TEST1] = records(*ports)
-    polling_timer.next_scan()
+    polling_timer.run_next_scan()
     assert ports_of(client) == ports
     assert client.admin.command("ping")["ok"] == 1
     for port, server in mongoses.items():
@@ -157,7 +157,7 @@ def test_failed_srv_query_does_not_change_servers_of_topology(
     # machine.
     if network.names.silent:
         monkeypatch.setattr(srv, "lookup", lambda name, kind, _timeout, ref: lookup(name, kind, 0.2, ref))
-    assert polling_timer.next_scan() == 1.234, "the next query must follow after heartbeatFrequencyMS"
+    assert polling_timer.run_next_scan() == 1.234, "the next query must follow after heartbeatFrequencyMS"
     assert ports_of(client) == [27017, 27018]
     assert "SRV records" in caplog.text
     assert client.admin.command("ping")["ok"] == 1
@@ -168,10 +168,10 @@ def test_successful_srv_query_after_error_restores_polling_interval(
 ) -> None:
     client = connect(heartbeatFrequencyMS=1234)
     network.names.failure = RCODE.SERVFAIL
-    assert [polling_timer.next_scan(), polling_timer.next_scan()] == [1.234, 1.234]
+    assert [polling_timer.run_next_scan(), polling_timer.run_next_scan()] == [1.234, 1.234]
     network.names.failure = None
     network.names.hosts[TEST1] = records(27019, ttl=120)
-    assert polling_timer.next_scan() == 120
+    assert polling_timer.run_next_scan() == 120
     assert ports_of(client) == [27019]
 
 
@@ -206,7 +206,7 @@ def test_scan_adds_all_new_hosts_if_dns_does_not_exceed_srv_max_hosts(
 ) -> None:
     client = connect(srvMaxHosts=max_hosts)
     network.names.hosts[TEST1] = records(*ports)
-    polling_timer.next_scan()
+    polling_timer.run_next_scan()
     assert ports_of(client) == ports
 
 
@@ -217,12 +217,12 @@ def test_12_scan_adds_random_new_hosts_if_dns_exceeds_srv_max_hosts(
     new_ports = set()
     for _ in range(40):
         network.names.hosts[TEST1] = records(27017, 27019, 27020)
-        polling_timer.next_scan()
+        polling_timer.run_next_scan()
         old, new = ports_of(client)
         assert old == 27017
         new_ports.add(new)
         network.names.hosts[TEST1] = records(27017, 27018)
-        polling_timer.next_scan()
+        polling_timer.run_next_scan()
         assert ports_of(client) == [27017, 27018]
     assert new_ports == {27019, 27020}
 
@@ -235,7 +235,7 @@ def test_13_srv_service_name_selects_polled_records(
 ) -> None:
     client = connect(f"mongodb+srv://test22.{DOMAIN}/?srvServiceName=customname")
     network.names.hosts[TEST22] = records(27019, 27020)
-    polling_timer.next_scan()
+    polling_timer.run_next_scan()
     assert ports_of(client) == [27019, 27020]
 
 
@@ -248,7 +248,7 @@ def test_polled_host_outside_of_domain_is_ignored_and_logged(
     client = connect()
     network.names.addresses["localhost.evil.com"] = "127.0.0.1"
     network.names.hosts[TEST1] = [*records(27017), Host("localhost.evil.com", 27019)]
-    polling_timer.next_scan()
+    polling_timer.run_next_scan()
     assert ports_of(client) == [27017]
     assert "localhost.evil.com" in caplog.text
     assert all(host != "localhost.evil.com" for host, _port in network.connected)
@@ -260,7 +260,7 @@ def test_allowed_hosts_suffix_applies_to_polled_hosts(
     client = connect(srvAllowedHostsSuffix=".10gen.cc")
     network.names.addresses["other.10gen.cc"] = "127.0.0.1"
     network.names.hosts[TEST1] = [*records(27017), Host("other.10gen.cc", 27019)]
-    polling_timer.next_scan()
+    polling_timer.run_next_scan()
     assert ports_of(client) == [27017, 27019]
     assert {name for name, kind in network.names.questions if kind == "SRV"} == {TEST1}
 
@@ -276,7 +276,7 @@ def test_rescan_keeps_connections_to_unchanged_host(
     connections = set(mongoses[27017].peers)
     recorder.clear()
     network.names.hosts[TEST1] = records(27017, 27019)
-    polling_timer.next_scan()
+    polling_timer.run_next_scan()
     assert client.topology_description.server_descriptions()[LOCAL, 27017] is before
     assert connections <= set(mongoses[27017].peers)
     assert [event.server_address[1] for event in recorder.events_named("ServerClosed")] == [27018]
@@ -289,7 +289,7 @@ def test_polling_interval_is_shortest_ttl_and_at_least_60_seconds(
 ) -> None:
     connect()
     network.names.hosts[TEST1] = [Host(LOCAL, port, ttl) for port, ttl in zip((27017, 27018), ttls, strict=True)]
-    assert polling_timer.next_scan() == seconds
+    assert polling_timer.run_next_scan() == seconds
 
 
 def test_operation_succeeds_during_dns_query_of_polling_greenlet(
@@ -299,7 +299,7 @@ def test_operation_succeeds_during_dns_query_of_polling_greenlet(
     client = connect(connectTimeoutMS=60_000)
     network.names.silent = True
     query_count = len(network.names.questions)
-    scan = gevent.spawn(polling_timer.next_scan)
+    scan = gevent.spawn(polling_timer.run_next_scan)
     eventually(lambda: len(network.names.questions) > query_count)
     assert client.admin.command("ping")["ok"] == 1
     assert not scan.ready()

@@ -133,7 +133,7 @@ def test_only_listed_groups_of_modules_import_one_another():
     assert import_cycles(imports) == set(CYCLES)
 
 
-def test_modules_do_not_import_one_another_at_run_time():
+def test_run_time_imports_contain_no_cycle():
     assert import_cycles({module: imported_modules(path) - {module} for module, path in MODULES.items()}) == set()
 
 

@@ -61,10 +61,10 @@ def test_decrypted_result_is_computed_from_decrypted_reply(has_encrypted_fields:
     first = operation.result(operation.decode(body), ("h", 1))
     assert first is inner.result.return_value
     if is_pinned:
-        assert operation.pinned(first, pin) is inner.pinned.return_value
+        assert operation.store_pin(first, pin) is inner.store_pin.return_value
     inner.reset_mock()
     inner.decode.side_effect, inner.result.side_effect = lambda body: (body,), lambda reply, address: (reply, address)
-    inner.pinned.side_effect = lambda result, pin: (result, pin)
+    inner.store_pin.side_effect = lambda result, pin: (result, pin)
     actual = operation.decrypted(first)
     operation._encrypter.decrypt.assert_called_once_with(body, None)
     if not has_encrypted_fields:

@@ -85,7 +85,7 @@ def _codes_of(node: ast.Dict | ast.Set) -> set[int]:
     return {value for value in values if value is not None} if values <= CODES else set()
 
 
-def test_other_modules_contain_no_server_facts() -> None:
+def test_server_facts_occur_only_in_their_package() -> None:
     found = {path: server_facts_in(path.read_text(encoding="utf-8")) for path in FILES}
     assert {path: facts for path, facts in found.items() if facts} == {}
 

@@ -20,7 +20,7 @@ from gmongo.testing.simulation.listener import HOST, Listener, reserve
 from gmongo.testing.simulation.network import Faults
 from gmongo.testing.simulation.parameters import Parameters
 from gmongo.testing.simulation.tls import Stream, TlsStream
-from gmongo.testing.simulation.waiting import Change, wait_for
+from gmongo.testing.simulation.waiting import Signal, wait_for
 
 if TYPE_CHECKING:
     from gmongo.testing.simulation.call import Call
@@ -59,7 +59,7 @@ class Member:
         self.parameters = Parameters(cluster.parameters)
         self.created = 0
         self.operations = Operations()
-        self._change = Change()
+        self._change = Signal()
         self._arriving: set[Any] = set()
         self._listener: Listener | None = None
         self._reserved: socket | None = None  # reserves the port while the member does not run

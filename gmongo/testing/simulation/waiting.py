@@ -27,7 +27,7 @@ def wait_for(event: Event, seconds: float | None = None) -> bool:
     return bool(event.is_set())
 
 
-class Change:
+class Signal:
     """A signal that can be announced repeatedly. Each announcement wakes all greenlets that wait at this moment."""
 
     def __init__(self) -> None:

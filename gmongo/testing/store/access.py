@@ -27,7 +27,7 @@ class Access:
     def __init__(self, state: State) -> None:
         self.state = state
 
-    def find(self, database: str, name: str) -> Collection | None:
+    def find_collection(self, database: str, name: str) -> Collection | None:
         """Return the collection or view with this name, or None if the name is unknown."""
         return self.state.catalog.get((database, name))
 
@@ -122,8 +122,8 @@ class PastAccess(Access):
         super().__init__(state)
         self.time = time
 
-    def find(self, database: str, name: str) -> Collection | None:
-        collection = super().find(database, name)
+    def find_collection(self, database: str, name: str) -> Collection | None:
+        collection = super().find_collection(database, name)
         if collection is not None and collection.created > self.time:
             raise create_snapshot_error(collection)
         return collection

@@ -9,7 +9,7 @@ from bson.int64 import Int64
 
 from gmongo.testing.command import error
 from gmongo.testing.store.changes import open_change_stream
-from gmongo.testing.store.context import Context
+from gmongo.testing.store.context import CommandContext
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.diagnostics import find_storage_stats
@@ -26,7 +26,7 @@ from gmongo.testing.unsupported import not_supported
 Documents = list[Document]
 
 
-def aggregate(context: Context) -> Document:
+def aggregate(context: CommandContext) -> Document:
     """Execute ``aggregate``."""
     body, pipeline = context.body, context.body["pipeline"]
     if "cursor" not in body and "explain" not in body:
@@ -44,14 +44,14 @@ def aggregate(context: Context) -> Document:
     return open_cursor(context, Cursor(select_namespace(context), documents), size)
 
 
-def select_namespace(context: Context) -> str:
+def select_namespace(context: CommandContext) -> str:
     """Return the namespace in the reply to ``aggregate``."""
     if context.body[context.request.name] == 1:
         return f"{context.database}.$cmd.aggregate"
     return context.namespace
 
 
-def _find_output_stage(context: Context, pipeline: list[Any]) -> Document | None:
+def _find_output_stage(context: CommandContext, pipeline: list[Any]) -> Document | None:
     for stage in pipeline:
         name = next(iter(stage), "") if isinstance(stage, dict) else ""
         if name not in SPECIAL_STAGES and name not in _SOURCE_STAGES:
@@ -77,7 +77,7 @@ def _find_output_stage(context: Context, pipeline: list[Any]) -> Document | None
     return None
 
 
-def run_pipeline(context: Context, pipeline: list[Any]) -> Documents:
+def run_pipeline(context: CommandContext, pipeline: list[Any]) -> Documents:
     """Return the results of an aggregation pipeline."""
     env = _create_env(context)
     first_stage = next(iter(pipeline[0]), "") if pipeline and isinstance(pipeline[0], dict) else ""
@@ -94,13 +94,13 @@ def run_pipeline(context: Context, pipeline: list[Any]) -> Documents:
     return list(run(documents, context.variables))
 
 
-def _create_env(context: Context) -> Environment:
+def _create_env(context: CommandContext) -> Environment:
     collection = None if context.body["aggregate"] == 1 else context.collection()
     collation = context.collation(collection)
     return create_env(context.access, context.database, context.variables, collation, context.pace)
 
 
-def _read_source(context: Context, pipeline: list[Any]) -> tuple[Iterable[Document], list[Any]]:
+def _read_source(context: CommandContext, pipeline: list[Any]) -> tuple[Iterable[Document], list[Any]]:
     if context.body["aggregate"] == 1:
         raise invalid_namespace("{aggregate: 1} is not valid for this pipeline; a collectionless source is needed")
     collection = context.collection()
@@ -119,13 +119,13 @@ def _read_source(context: Context, pipeline: list[Any]) -> tuple[Iterable[Docume
     return (match.document for _, match in records), other_stages
 
 
-def _evaluate_documents(context: Context, spec: Any) -> Documents:
+def _evaluate_documents(context: CommandContext, spec: Any) -> Documents:
     if context.body[context.request.name] != 1:
         raise invalid_namespace("$documents must be run against a database, with {aggregate: 1}")
     return documents_stage(spec, Scope(frozenset(context.variables)))
 
 
-def _read_collection_stats(context: Context, spec: Any) -> Documents:
+def _read_collection_stats(context: CommandContext, spec: Any) -> Documents:
     check_collection_stats(spec)
     other_options = set(spec) - {"count", "storageStats"}
     if other_options:
@@ -141,7 +141,7 @@ def _read_collection_stats(context: Context, spec: Any) -> Documents:
     return [stats]
 
 
-def _read_index_stats(context: Context, _spec: Any) -> Documents:
+def _read_index_stats(context: CommandContext, _spec: Any) -> Documents:
     collection = context.collection()
     common_fields = {"host": context.request.member, "accesses": {"ops": Int64(0)}}
     indexes = collection.indexes.values() if collection else []
@@ -150,17 +150,17 @@ def _read_index_stats(context: Context, _spec: Any) -> Documents:
     ]
 
 
-def _refuse_current_op(context: Context, _spec: Any) -> Documents:
+def _refuse_current_op(context: CommandContext, _spec: Any) -> Documents:
     if context.database != "admin":
         raise invalid_namespace("$currentOp must be run against the 'admin' database with {aggregate: 1}")
-    raise not_supported("another command", "$currentOp with options of another type")
+    raise not_supported("another command", "$currentOp whose options are not a document")
 
 
-def _refuse_change_stream(_context: Context, _spec: Any) -> Documents:
-    raise not_supported("a change stream stage in another pipeline")
+def _refuse_change_stream(_context: CommandContext, _spec: Any) -> Documents:
+    raise not_supported("a change stream stage in a pipeline that does not begin with $changeStream")
 
 
-_SOURCE_STAGES: Mapping[str, Callable[[Context, Any], Documents]] = {
+_SOURCE_STAGES: Mapping[str, Callable[[CommandContext, Any], Documents]] = {
     "$changeStreamSplitLargeEvent": _refuse_change_stream,
     "$collStats": _read_collection_stats,
     "$currentOp": _refuse_current_op,
@@ -171,7 +171,7 @@ _SOURCE_STAGES: Mapping[str, Callable[[Context, Any], Documents]] = {
 }
 
 
-def refuse_search_index_command(context: Context) -> Any:
+def refuse_search_index_command(context: CommandContext) -> Any:
     """Raise the error with which a server without Atlas Search replies to a command or stage for search indexes."""
     name = "$listSearchIndexes" if context.request.name == "aggregate" else context.request.name
     raise error(31082, f"{name} is not allowed: using Atlas Search Database Commands and the $listSearchIndexes "

@@ -86,8 +86,8 @@ class Update:
     def find_whole_paths(self, document: Document, updated: Document) -> frozenset[str] | None:
         """Return the paths of the values that change streams show completely.
 
-        After update operators, the result contains the empty path. After ``$[]`` and ``$[name]``,
-        the result is None.
+        For an update with operators, the paths include the empty path. For an update whose paths
+        contain ``$[]`` or ``$[name]``, return None, because change streams do not support it.
         """
         if not self.has_operators:
             return frozenset()
@@ -335,10 +335,10 @@ def _find_equal_paths(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             for clause in condition:
                 yield from _find_equal_paths(clause)
         elif not name.startswith("$"):
-            yield from ((name, value) for value in _find_equal_values(condition))
+            yield from ((name, value) for value in _find_required_values(condition))
 
 
-def _find_equal_values(condition: Any) -> Iterator[Any]:
+def _find_required_values(condition: Any) -> Iterator[Any]:
     """Yield the values that a condition requires. A pattern counts as a value only in ``$eq``."""
     if not has_operators(condition):
         alternatives, all_values = [condition], []

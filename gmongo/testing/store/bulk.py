@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gmongo.testing.command import CommandError
-from gmongo.testing.store.context import Context, check_name, check_writable
+from gmongo.testing.store.context import CommandContext, check_name, check_writable
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import bad_value, invalid_namespace, type_mismatch
@@ -18,7 +18,7 @@ from gmongo.testing.store.writes import FATAL_CODES, Outcome, Target, delete_mat
 from gmongo.testing.unsupported import not_supported
 
 
-def bulk_write(context: Context) -> Document:
+def bulk_write(context: CommandContext) -> Document:
     """Execute ``bulkWrite``, a command of the database ``admin``."""
     body = context.body
     _check_operations(context, body)
@@ -41,7 +41,7 @@ _COUNTS = ("nErrors", "nInserted", "nMatched", "nModified", "nUpserted", "nDelet
 _COUNT_NAMES = {"insert": "nInserted", "update": "nMatched", "delete": "nDeleted"}
 
 
-def _check_operations(context: Context, body: Document) -> None:
+def _check_operations(context: CommandContext, body: Document) -> None:
     for operation in context.pace.iterate(body["ops"]):
         kind = _find_kind(operation)
         check_body(f"bulkWrite-{kind}", operation, context.state.version)
@@ -58,20 +58,20 @@ def _find_kind(operation: Any) -> str:
     return kind
 
 
-def _create_target(context: Context, namespace_spec: Any) -> Target:
+def _create_target(context: CommandContext, namespace_spec: Any) -> Target:
     namespace = namespace_spec.get("ns") if isinstance(namespace_spec, dict) else None
     if not isinstance(namespace, str) or "." not in namespace:
         raise invalid_namespace(f"Invalid namespace specified for bulkWrite: '{namespace}'")
     database, _, name = namespace.partition(".")
     check_name(database, name, for_write=True)
-    collection = context.access.find(database, name)
+    collection = context.access.find_collection(database, name)
     if collection is not None:
         if collection.kind == "timeseries":
             raise not_supported("a time series", "bulkWrite")
         check_writable(collection)
 
     def find_or_create() -> Collection:
-        current = context.access.find(database, name)
+        current = context.access.find_collection(database, name)
         return current if current is not None else context.access.create(database, name, {})
 
     bypasses_validation = bool(context.body.get("bypassDocumentValidation"))

@@ -6,7 +6,7 @@ import bson
 from bson import Int64
 
 from gmongo.testing.command import error
-from gmongo.testing.store.context import Context, check_name, check_writable
+from gmongo.testing.store.context import CommandContext, check_name, check_writable
 from gmongo.testing.store.creation import check_view, parse_options
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
@@ -19,7 +19,7 @@ from gmongo.testing.store.state import drop_collection, move_collection
 from gmongo.testing.unsupported import not_supported
 
 
-def create(context: Context) -> Document:
+def create(context: CommandContext) -> Document:
     """Execute ``create``."""
     options = parse_options(context.body)
     if "validator" in options and context.database in ("admin", "config", "local"):
@@ -35,7 +35,7 @@ def create(context: Context) -> Document:
     return {}
 
 
-def drop(context: Context) -> Document:
+def drop(context: CommandContext) -> Document:
     """Execute ``drop``. Before server version 7.0, the drop of a missing collection fails."""
     collection = context.collection()
     if collection is None:
@@ -47,7 +47,7 @@ def drop(context: Context) -> Document:
     return {**index_count, "ns": collection.namespace}
 
 
-def drop_database(context: Context) -> Document:
+def drop_database(context: CommandContext) -> Document:
     """Execute ``dropDatabase``."""
     if context.database == "admin":
         raise illegal_operation("Dropping the 'admin' database is prohibited.")
@@ -60,7 +60,7 @@ def drop_database(context: Context) -> Document:
     return {}
 
 
-def rename_collection(context: Context) -> Document:
+def rename_collection(context: CommandContext) -> Document:
     """Execute ``renameCollection``, a command of the database ``admin``."""
     source, target = (_parse_namespace(context.body[name]) for name in ("renameCollection", "to"))
     state = context.state
@@ -89,7 +89,7 @@ def _parse_namespace(value: str) -> tuple[str, str]:
     return database, name
 
 
-def list_collections(context: Context) -> Document:
+def list_collections(context: CommandContext) -> Document:
     """Execute ``listCollections``."""
     body = context.body
     match = compile_filter(body.get("filter") or {})
@@ -115,7 +115,7 @@ def _describe_collection(collection: Collection) -> Document:
     return {**description, "info": info, "idIndex": create_identity_index(collection.collation).describe()}
 
 
-def list_databases(context: Context) -> Document:
+def list_databases(context: CommandContext) -> Document:
     """Execute ``listDatabases``."""
     match = compile_filter(context.body.get("filter") or {})
     names = sorted({database for database, _ in context.state.catalog} | {"admin", "config", "local"})
@@ -126,7 +126,7 @@ def list_databases(context: Context) -> Document:
     return {"databases": items, "totalSize": Int64(total), "totalSizeMb": Int64(total // 2**20)}
 
 
-def _describe_database(context: Context, name: str) -> Document:
+def _describe_database(context: CommandContext, name: str) -> Document:
     collections = context.state.find_collections(name)
     size = sum(compute_size(collection, context.pace) for collection in collections)
     return {"name": name, "sizeOnDisk": Int64(size + 4096), "empty": not collections}

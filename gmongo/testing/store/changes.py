@@ -11,7 +11,7 @@ from bson.timestamp import Timestamp
 
 from gmongo.testing.command import error
 from gmongo.testing.store.change_events import Presentation
-from gmongo.testing.store.context import Context, check_name, check_writable
+from gmongo.testing.store.context import CommandContext, check_name, check_writable
 from gmongo.testing.store.cursors import MAX_BATCH_BYTES, Cursor
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import illegal_operation, invalid_namespace, malformed
@@ -61,7 +61,7 @@ class Scope:
         return event.kind in _ENDING[self.level]
 
 
-def open_change_stream(context: Context) -> ChangeStreamCursor:
+def open_change_stream(context: CommandContext) -> ChangeStreamCursor:
     """Return the cursor of an ``aggregate`` whose first stage is ``$changeStream``."""
     if not context.state.has_oplog:
         raise error(40573, "The $changeStream stage is only supported on replica sets")
@@ -98,7 +98,7 @@ def _check_options(options: Any) -> None:
         raise malformed("$changeStream")
 
 
-def _parse_scope(context: Context, options: Document) -> Scope:
+def _parse_scope(context: CommandContext, options: Document) -> Scope:
     target = context.body["aggregate"]
     if options.get("allChangesForCluster"):
         if target != 1 or context.database != "admin":

@@ -7,7 +7,7 @@ from typing import Any
 from bson import Int64
 
 from gmongo.testing.command import error
-from gmongo.testing.store.context import Context
+from gmongo.testing.store.context import CommandContext
 from gmongo.testing.store.creation import ORDER, check_contents, is_default
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import index_not_found, invalid_options, malformed
@@ -24,7 +24,7 @@ _MAX_SECONDS = 2**31 - 1
 _DEFAULTS = {"validationLevel": "strict", "validationAction": "error"}
 
 
-def modify_collection(context: Context) -> Document:
+def modify_collection(context: CommandContext) -> Document:
     """Execute ``collMod``."""
     collection = context.require_collection()
     requested = {

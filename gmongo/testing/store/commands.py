@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gmongo.testing.store import catalog, coll_mod, diagnostics, end_transactions, indexes, reads, writes
 from gmongo.testing.store.aggregation import aggregate, refuse_search_index_command
 from gmongo.testing.store.bulk import bulk_write
-from gmongo.testing.store.context import Context
+from gmongo.testing.store.context import CommandContext
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.explaining import describe_plan, explain
 from gmongo.testing.store.find_and_modify import find_and_modify
@@ -20,14 +20,14 @@ class Command:
     """A command that the store executes."""
 
     name: str  # the name of the command
-    run: Callable[[Context], Document]  # the function that executes the command
+    run: Callable[[CommandContext], Document]  # the function that executes the command
     in_transactions: bool = False  # True if a transaction accepts the command
     is_retryable: bool = False  # True if the command can be a retryable write, which has a transaction number
     is_read: bool = False  # True if the command accepts all read concern levels except `snapshot`
     accepts_snapshot: bool = False  # True if the command accepts `snapshot` outside of transactions
 
 
-def _aggregate(context: Context) -> Document:
+def _aggregate(context: CommandContext) -> Document:
     if context.body.get("explain"):
         body = {name: value for name, value in context.body.items() if name not in ("explain", "cursor")}
         return describe_plan(context, body, "queryPlanner")

@@ -25,7 +25,7 @@ _MAX_NAMESPACE_BYTES = 255
 
 
 @dataclass
-class Context:
+class CommandContext:
     """The context of one command."""
 
     state: State  # the state of the deployment
@@ -81,7 +81,7 @@ class Context:
 
     def collection(self) -> Collection | None:
         """Return the collection or view of the command. Return None if the collection does not exist."""
-        collection = self.access.find(self.database, self.collection_name)
+        collection = self.access.find_collection(self.database, self.collection_name)
         if collection is not None and collection.kind == "timeseries" and self.request.name not in _SERIES_COMMANDS:
             raise not_supported("a time series", self.request.name)
         return collection

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gmongo.testing.store.catalog import compute_size
-from gmongo.testing.store.context import Context, check_writable
+from gmongo.testing.store.context import CommandContext, check_writable
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import invalid_options, namespace_not_found
 from gmongo.testing.store.pacing import Pace
@@ -11,7 +11,7 @@ from gmongo.testing.store.values import is_number, is_true, to_long
 from gmongo.testing.unsupported import not_supported
 
 
-def validate(context: Context) -> Document:
+def validate(context: CommandContext) -> Document:
     """Execute ``validate``."""
     if is_true(context.body.get("repair")) and context.state.has_oplog:
         raise invalid_options("Running the validate command with { repair: true } can only be performed in standalone "
@@ -32,7 +32,7 @@ def validate(context: Context) -> Document:
     }  # fmt: skip
 
 
-def compute_collection_stats(context: Context) -> Document:
+def compute_collection_stats(context: CommandContext) -> Document:
     """Execute ``collStats``."""
     scale = _parse_scale(context)
     collection = context.collection()
@@ -43,7 +43,7 @@ def compute_collection_stats(context: Context) -> Document:
     return {"ns": collection.namespace, **find_storage_stats(collection, scale, context.pace)}
 
 
-def _parse_scale(context: Context) -> int:
+def _parse_scale(context: CommandContext) -> int:
     scale = to_long(context.body["scale"]) if is_number(context.body.get("scale")) else 1
     return max(1, scale)
 
@@ -70,7 +70,7 @@ def find_storage_stats(collection: Collection, scale: int, pace: Pace) -> Docume
     }
 
 
-def compute_database_stats(context: Context) -> Document:
+def compute_database_stats(context: CommandContext) -> Document:
     """Execute ``dbStats``."""
     scale = _parse_scale(context)
     all_collections = context.state.find_collections(context.database)

@@ -7,7 +7,7 @@ from typing import Any
 from gmongo.testing.command import CommandError, Request, error
 from gmongo.testing.store.access import Access, PastAccess
 from gmongo.testing.store.commands import COMMANDS, Command
-from gmongo.testing.store.context import Context
+from gmongo.testing.store.context import CommandContext
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.end_transactions import abort, create_recovery_token, end_transaction
 from gmongo.testing.store.errors import (
@@ -95,8 +95,8 @@ def _run_without_number(state: State, request: Request, command: Command) -> Doc
     is_snapshot_read = command.accepts_snapshot and read_concern.get("level") == "snapshot"
     if is_snapshot_read and request.name not in _CURSOR_COMMANDS:
         time = read_concern.get("atClusterTime", state.now())
-        return command.run(Context(state, request, PastAccess(state, time), time))
-    return command.run(Context(state, request, Access(state)))
+        return command.run(CommandContext(state, request, PastAccess(state, time), time))
+    return command.run(CommandContext(state, request, Access(state)))
 
 
 def _run_retryable_write(state: State, request: Request, command: Command, session: Session) -> Document:
@@ -120,7 +120,7 @@ def _run_retryable_write(state: State, request: Request, command: Command, sessi
     _check_single_document_writes(request)
     if number > session.number:
         _use_new_number(state, session, number)
-    reply = command.run(Context(state, request, Access(state)))
+    reply = command.run(CommandContext(state, request, Access(state)))
     session.reply = {**reply, **_create_retry_fields(request)}
     return reply
 
@@ -208,7 +208,7 @@ def _run_statement(
     state: State, request: Request, command: Command, session: Session, transaction: Transaction
 ) -> Document:
     try:
-        reply = command.run(Context(state, request, transaction))
+        reply = command.run(CommandContext(state, request, transaction))
     except CommandError as error:
         abort(state, session)
         if error.code in _TRANSIENT_CODES and TRANSIENT not in error.labels:

@@ -6,7 +6,7 @@ from bson.binary import Binary
 
 from gmongo import _random
 from gmongo.testing.command import CommandError, Request, error
-from gmongo.testing.store.context import Context
+from gmongo.testing.store.context import CommandContext
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import TRANSIENT, illegal_operation, no_such_transaction, transaction_too_old
 from gmongo.testing.store.sessions import TIMEOUT_SECONDS, Session
@@ -75,28 +75,28 @@ def _find_transaction(state: State, request: Request, session: Session) -> Trans
     return transaction
 
 
-def refuse_outside_transaction(context: Context) -> Document:
+def refuse_outside_transaction(context: CommandContext) -> Document:
     """Raise the error of a ``commitTransaction`` or ``abortTransaction`` without transaction number."""
     if not context.state.has_oplog:
         raise illegal_operation("Transaction numbers are only allowed on a replica set member or mongos")
     raise error(125, f"{context.request.name} must be run within a transaction")
 
 
-def end_sessions(context: Context) -> Document:
+def end_sessions(context: CommandContext) -> Document:
     """Execute ``endSessions``."""
     for lsid in _parse_session_ids(context):
         end_session(context.state, lsid)
     return {}
 
 
-def refresh_sessions(context: Context) -> Document:
+def refresh_sessions(context: CommandContext) -> Document:
     """Execute ``refreshSessions``."""
     for lsid in _parse_session_ids(context):
         context.state.sessions.use(lsid)
     return {}
 
 
-def kill_sessions(context: Context) -> Document:
+def kill_sessions(context: CommandContext) -> Document:
     """Execute ``killSessions``. If the command contains an empty list, kill all sessions."""
     for lsid in _parse_session_ids(context) or [session.id for session in context.state.sessions]:
         kill_session(context.state, lsid)
@@ -104,7 +104,7 @@ def kill_sessions(context: Context) -> Document:
     return {}
 
 
-def kill_all_sessions(context: Context) -> Document:
+def kill_all_sessions(context: CommandContext) -> Document:
     """Execute ``killAllSessions`` or ``killAllSessionsByPattern``."""
     if any(context.body[context.request.name]):
         raise not_supported("a kill of sessions by user or pattern")
@@ -114,7 +114,7 @@ def kill_all_sessions(context: Context) -> Document:
     return {}
 
 
-def start_session(context: Context) -> Document:
+def start_session(context: CommandContext) -> Document:
     """Execute ``startSession``."""
     lsid = Binary(_random.uuid4().bytes, 4)
     context.state.sessions.use(bytes(lsid))
@@ -137,5 +137,5 @@ def kill_session(state: State, lsid: bytes) -> None:
     state.cursors.kill_where(lambda cursor: cursor.session == lsid)
 
 
-def _parse_session_ids(context: Context) -> list[bytes]:
+def _parse_session_ids(context: CommandContext) -> list[bytes]:
     return [bytes(session["id"]) for session in context.body[context.request.name] if session]

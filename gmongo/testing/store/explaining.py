@@ -7,7 +7,7 @@ from typing import Any
 
 from gmongo.testing.command import Request, error
 from gmongo.testing.store.aggregation import run_pipeline, select_namespace
-from gmongo.testing.store.context import Context
+from gmongo.testing.store.context import CommandContext
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import bad_value
 from gmongo.testing.store.fields import check_body
@@ -19,7 +19,7 @@ from gmongo.testing.unsupported import not_supported
 _VERBOSITIES = ("queryPlanner", "executionStats", "allPlansExecution")
 
 
-def explain(context: Context) -> Document:
+def explain(context: CommandContext) -> Document:
     """Execute ``explain``."""
     verbosity = context.body.get("verbosity")
     verbosity = "allPlansExecution" if verbosity is None else verbosity
@@ -31,7 +31,7 @@ def explain(context: Context) -> Document:
     return describe_plan(context, command, verbosity)
 
 
-def describe_plan(context: Context, command: Document, verbosity: str) -> Document:
+def describe_plan(context: CommandContext, command: Document, verbosity: str) -> Document:
     """Return the reply to ``explain`` for a ``find`` or ``aggregate``."""
     name = next(iter(command))
     if name not in ("find", "aggregate"):
@@ -64,7 +64,7 @@ def describe_plan(context: Context, command: Document, verbosity: str) -> Docume
     return {**reply, "command": {**command, "$db": context.database}, "serverInfo": server}
 
 
-def _describe_stage(context: Context, query: Document) -> Document:
+def _describe_stage(context: CommandContext, query: Document) -> Document:
     collection = None if context.body[context.request.name] == 1 else context.collection()
     if collection is None or collection.is_view:
         return {"stage": "EOF" if collection is None else "COLLSCAN"}

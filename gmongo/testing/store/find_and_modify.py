@@ -6,7 +6,7 @@ from typing import Any
 
 from gmongo.testing.store.apply_update import Update
 from gmongo.testing.store.collation import Collation
-from gmongo.testing.store.context import Context, check_writable
+from gmongo.testing.store.context import CommandContext, check_writable
 from gmongo.testing.store.data import Document, Record
 from gmongo.testing.store.errors import failed_to_parse, malformed
 from gmongo.testing.store.operators import has_operators
@@ -17,7 +17,7 @@ from gmongo.testing.store.values import Key, is_true
 from gmongo.testing.store.writes import Target, compile_update, create_target, find_records_to_write, update_one, upsert
 
 
-def find_and_modify(context: Context) -> Document:
+def find_and_modify(context: CommandContext) -> Document:
     """Execute ``findAndModify``."""
     body, target = context.body, create_target(context)
     if target.collection is not None:
@@ -57,7 +57,7 @@ def _remove_record(target: Target, match: tuple[Key, Record] | None, project: An
 
 
 def _update_record(
-    context: Context, target: Target, update: Update, match: tuple[Key, Record] | None, project: Any
+    context: CommandContext, target: Target, update: Update, match: tuple[Key, Record] | None, project: Any
 ) -> Document:
     body = context.body
     if match is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gmongo.testing.command import CommandError, error
-from gmongo.testing.store.context import Context, check_writable
+from gmongo.testing.store.context import CommandContext, check_writable
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.duplicates import create_duplicate_error
@@ -29,7 +29,7 @@ _KEY_OPTIONS = ("collation", "partialFilterExpression", "sparse", "unique", "wil
 _IGNORED_OPTIONS = frozenset({"2dsphereIndexVersion", "background", "hidden", "textIndexVersion"})
 
 
-def create_indexes(context: Context) -> Document:
+def create_indexes(context: CommandContext) -> Document:
     """Execute ``createIndexes``."""
     specs = context.body["indexes"]
     if not specs:
@@ -64,7 +64,7 @@ def create_indexes(context: Context) -> Document:
     return reply
 
 
-def _build_indexes(context: Context, collection: Collection, requested: list[Index]) -> None:
+def _build_indexes(context: CommandContext, collection: Collection, requested: list[Index]) -> None:
     """Build indexes. After an error, remove the indexes that the function has built."""
     initial_names = set(collection.indexes)
     try:
@@ -112,7 +112,7 @@ def _select_other_options(index: Index) -> Document:
     return {name: value for name, value in index.options.items() if name not in ignored_names}
 
 
-def _build_index(context: Context, collection: Collection, index: Index) -> None:
+def _build_index(context: CommandContext, collection: Collection, index: Index) -> None:
     if index.unique and "hashed" in index.keys.values():
         raise error(16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.")
     transactions = [session.transaction for session in context.state.sessions if session.transaction]
@@ -130,7 +130,7 @@ def _build_index(context: Context, collection: Collection, index: Index) -> None
     state.publish("createIndexes", collection.database, collection.name, uuid=collection.uuid, extra=fields)
 
 
-def _check_values_unique(context: Context, collection: Collection, index: Index) -> None:
+def _check_values_unique(context: CommandContext, collection: Collection, index: Index) -> None:
     for keys in dict.values(index.tree):
         if len(keys) > 1:
             document = context.access.records(collection)[next(iter(keys))].document
@@ -140,7 +140,7 @@ def _check_values_unique(context: Context, collection: Collection, index: Index)
             )
 
 
-def drop_indexes(context: Context) -> Document:
+def drop_indexes(context: CommandContext) -> Document:
     """Execute ``dropIndexes``."""
     collection = context.collection()
     if collection is None:
@@ -181,7 +181,7 @@ def find_indexes(collection: Collection, requested: Any) -> list[Index]:
     return matches
 
 
-def list_indexes(context: Context) -> Document:
+def list_indexes(context: CommandContext) -> Document:
     """Execute ``listIndexes``."""
     collection = context.collection()
     if collection is None:

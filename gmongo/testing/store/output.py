@@ -9,7 +9,7 @@ from gmongo import _random
 from gmongo._object_ids import new_object_id
 from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.apply_update import create_path_key
-from gmongo.testing.store.context import Context, check_name, check_writable
+from gmongo.testing.store.context import CommandContext, check_name, check_writable
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.errors import create_write_conflict, immutable_field, malformed
 from gmongo.testing.store.index import Index
@@ -24,7 +24,7 @@ OUTPUTS = frozenset({"$out", "$merge"})
 _SKIPPED_ERROR_CODES = frozenset({121, 11000})
 
 
-def write_output(context: Context, stage: Document, documents: list[Document]) -> None:
+def write_output(context: CommandContext, stage: Document, documents: list[Document]) -> None:
     """Write the results of a pipeline to the target collection of the last stage."""
     ((name, spec),) = stage.items()
     write = _write_out if name == "$out" else _write_merge
@@ -46,11 +46,11 @@ def _add_identity(document: Document) -> Document:
     return document if "_id" in document else {"_id": new_object_id(), **document}
 
 
-def _parse_target(context: Context, stage: str, spec: Any) -> tuple[str, str]:
+def _parse_target(context: CommandContext, stage: str, spec: Any) -> tuple[str, str]:
     database, name = (spec.get("db", context.database), spec["coll"]) if isinstance(spec, dict) else (
         context.database, spec)  # fmt: skip
     check_name(database, name)
-    collection = context.access.find(database, name)
+    collection = context.access.find_collection(database, name)
     if collection is not None:
         if collection.kind == "timeseries":
             raise not_supported("a time series", stage)
@@ -58,10 +58,10 @@ def _parse_target(context: Context, stage: str, spec: Any) -> tuple[str, str]:
     return database, name
 
 
-def _write_out(context: Context, spec: Any, documents: Iterable[Document]) -> None:
+def _write_out(context: CommandContext, spec: Any, documents: Iterable[Document]) -> None:
     """Write the documents to a temporary collection, and replace the target collection by the temporary collection."""
     access, (database, name) = context.access, _parse_target(context, "$out", spec)
-    target = access.find(database, name)
+    target = access.find_collection(database, name)
     if target is not None and target.is_capped:
         raise error(17152, f"namespace '{target.namespace}' is capped so it can't be used for $out")
     temporary = access.create(database, f"tmp.agg_out.{_random.uuid4()}", {} if target is None else target.options)
@@ -80,15 +80,15 @@ def _write_out(context: Context, spec: Any, documents: Iterable[Document]) -> No
     move_collection(context.state, temporary, name)
 
 
-def _check_result(context: Context, collection: Collection, document: Document) -> None:
+def _check_result(context: CommandContext, collection: Collection, document: Document) -> None:
     check_document_rules(document, context.state.version)
     check_document(collection, document, bool(context.body.get("bypassDocumentValidation")))
 
 
-def _write_merge(context: Context, spec: Any, documents: Iterable[Document]) -> None:
+def _write_merge(context: CommandContext, spec: Any, documents: Iterable[Document]) -> None:
     options = _parse_merge_options(spec)
     database, name = _parse_target(context, "$merge", options["into"])
-    collection = context.access.find(database, name) or context.access.create(database, name, {})
+    collection = context.access.find_collection(database, name) or context.access.create(database, name, {})
     first_error: CommandError | None = None
     for document in map(_add_identity, documents):
         match = _find_match(context, collection, document)
@@ -115,7 +115,11 @@ def _parse_merge_options(spec: Any) -> Document:
 
 
 def _merge_result(
-    context: Context, collection: Collection, match: tuple[Key, Record] | None, document: Document, spec: Document
+    context: CommandContext,
+    collection: Collection,
+    match: tuple[Key, Record] | None,
+    document: Document,
+    spec: Document,
 ) -> None:
     if match is not None:
         return _merge_into_match(context, collection, match, document, spec["whenMatched"])
@@ -125,7 +129,7 @@ def _merge_result(
     context.access.insert(collection, document)
 
 
-def _find_match(context: Context, collection: Collection, document: Document) -> tuple[Key, Record] | None:
+def _find_match(context: CommandContext, collection: Collection, document: Document) -> tuple[Key, Record] | None:
     if document["_id"] is None or isinstance(document["_id"], list):
         raise malformed("$merge of a document without usable _id")
     collation = context.collation(None if context.body["aggregate"] == 1 else context.collection())
@@ -134,7 +138,7 @@ def _find_match(context: Context, collection: Collection, document: Document) ->
 
 
 def _merge_into_match(
-    context: Context, collection: Collection, match: tuple[Key, Record], document: Document, mode: str
+    context: CommandContext, collection: Collection, match: tuple[Key, Record], document: Document, mode: str
 ) -> None:
     key, record = match
     if mode == "fail":

@@ -11,7 +11,7 @@ from bson.int64 import Int64
 
 from gmongo.testing.command import error
 from gmongo.testing.store.collation import Collation
-from gmongo.testing.store.context import Context
+from gmongo.testing.store.context import CommandContext
 from gmongo.testing.store.creation import check_find_of_view
 from gmongo.testing.store.cursors import Cursor, TailingCursor
 from gmongo.testing.store.data import Collection, Document, Record
@@ -27,7 +27,7 @@ from gmongo.testing.store.values import MISSING, compare, make_key, to_long
 from gmongo.testing.unsupported import not_supported
 
 
-def find(context: Context) -> Document:
+def find(context: CommandContext) -> Document:
     """Execute ``find``."""
     body, collection = context.body, context.collection()
     size = parse_batch_size(body)
@@ -43,7 +43,7 @@ def find(context: Context) -> Document:
     return open_cursor(context, cursor, size, is_single=bool(body.get("singleBatch")) or collection is None)
 
 
-def _create_tailing_cursor(context: Context, collection: Collection) -> TailingCursor:
+def _create_tailing_cursor(context: CommandContext, collection: Collection) -> TailingCursor:
     if collection.is_view:
         check_find_of_view(context.body)
     if not collection.is_capped:
@@ -58,7 +58,7 @@ def _create_tailing_cursor(context: Context, collection: Collection) -> TailingC
     return TailingCursor(collection, match, project, bool(body.get("awaitData")), abs(int(body.get("limit") or 0)))
 
 
-def run_find(context: Context, collection: Collection | None) -> tuple[list[Document], bool]:
+def run_find(context: CommandContext, collection: Collection | None) -> tuple[list[Document], bool]:
     """Return the results of a ``find``, and True if the number of results equals the limit."""
     body, variables = context.body, context.variables
     query = body.get("filter") or {}
@@ -83,7 +83,7 @@ def run_find(context: Context, collection: Collection | None) -> tuple[list[Docu
     return documents, bool(limit) and len(documents) == limit
 
 
-def find_matches(context: Context, collection: Collection | None, query: Any, collation: Collation) -> Matches:
+def find_matches(context: CommandContext, collection: Collection | None, query: Any, collation: Collation) -> Matches:
     """Return the records of a collection that match a query, or new records of the matching documents of a view."""
     variables = context.variables
     if collection is not None and not collection.is_view:
@@ -94,7 +94,7 @@ def find_matches(context: Context, collection: Collection | None, query: Any, co
     return [((number,), Record(number, item)) for number, item in numbered if match(item)]
 
 
-def _create_result(context: Context, collection: Collection | None, record: Record, project: Any) -> Document:
+def _create_result(context: CommandContext, collection: Collection | None, record: Record, project: Any) -> Document:
     body = context.body
     if body.get("returnKey"):
         return _find_key_values(context, collection, record)  # the projection has no effect with returnKey
@@ -104,7 +104,7 @@ def _create_result(context: Context, collection: Collection | None, record: Reco
     return document
 
 
-def _find_key_values(context: Context, collection: Collection | None, record: Record) -> Document:
+def _find_key_values(context: CommandContext, collection: Collection | None, record: Record) -> Document:
     """Return the result of a ``find`` with ``returnKey``: the values of the used index, or an empty document."""
     index, order = find_used_index(context, collection, context.body.get("filter") or {}), context.body.get("sort")
     if order and (collection is None or find_sorting_index(collection.indexes.values(), order) is not index):
@@ -115,7 +115,7 @@ def _find_key_values(context: Context, collection: Collection | None, record: Re
     return {path: None if value is MISSING else value for path, value in zip(index.keys, values, strict=True)}
 
 
-def find_used_index(context: Context, collection: Collection | None, query: Any) -> Index | None:
+def find_used_index(context: CommandContext, collection: Collection | None, query: Any) -> Index | None:
     """Return the index that a query uses. Return None if the query scans the collection."""
     hint = context.body.get("hint")
     if collection is None or collection.is_view or (isinstance(hint, dict) and "$natural" in hint):
@@ -156,7 +156,7 @@ def _compare_with_bound(document: Document, bound: Document, keys: Any) -> int:
     return 0
 
 
-def count(context: Context) -> Document:
+def count(context: CommandContext) -> Document:
     """Execute ``count``."""
     body, collection = context.body, context.collection()
     matches = find_matches(context, collection, body.get("query") or {}, context.collation(collection))
@@ -166,7 +166,7 @@ def count(context: Context) -> Document:
     return _adapt_reply_to_view(reply) if collection is not None and collection.is_view else reply
 
 
-def distinct(context: Context) -> Document:
+def distinct(context: CommandContext) -> Document:
     """Execute ``distinct``."""
     body, collection = context.body, context.collection()
     collation = context.collation(collection)

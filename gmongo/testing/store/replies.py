@@ -6,7 +6,7 @@ from bson.int64 import Int64
 
 from gmongo.testing import clock
 from gmongo.testing.command import CommandError, error
-from gmongo.testing.store.context import Context
+from gmongo.testing.store.context import CommandContext
 from gmongo.testing.store.cursors import DEFAULT_BATCH, Cursor, check_owner
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import bad_value, create_cursor_error
@@ -21,7 +21,7 @@ def parse_batch_size(body: Document) -> int | None:
     return None if value is None else to_long(value)
 
 
-def open_cursor(context: Context, cursor: Cursor, size: int | None, is_single: bool = False) -> Document:
+def open_cursor(context: CommandContext, cursor: Cursor, size: int | None, is_single: bool = False) -> Document:
     """Return the reply with the first batch of a cursor. If results remain, open the cursor."""
     documents = cursor.batch(DEFAULT_BATCH if size is None else size, context.pace)
     if is_single:
@@ -38,13 +38,13 @@ def open_cursor(context: Context, cursor: Cursor, size: int | None, is_single: b
     return {"cursor": reply}
 
 
-def create_list_reply(context: Context, cursor: Cursor) -> Document:
+def create_list_reply(context: CommandContext, cursor: Cursor) -> Document:
     """Return the reply to ``listCollections`` or ``listIndexes``, with the first batch of a cursor."""
     reply = open_cursor(context, cursor, parse_batch_size(context.body))
     return {"cursor": {name: reply["cursor"][name] for name in ("id", "ns", "firstBatch")}}
 
 
-def get_more(context: Context) -> Document:
+def get_more(context: CommandContext) -> Document:
     """Execute ``getMore``."""
     body, state, request = context.body, context.state, context.request
     cursor = state.cursors.get(int(body["getMore"]), request.member)
@@ -73,7 +73,7 @@ def get_more(context: Context) -> Document:
     return {"cursor": reply}
 
 
-def _await_batch(context: Context, cursor: Cursor, size: int | None) -> list[Document]:
+def _await_batch(context: CommandContext, cursor: Cursor, size: int | None) -> list[Document]:
     """Return the next batch. If there are no results, an ``awaitData`` cursor waits until ``maxTimeMS``."""
     time_limit = context.body.get("maxTimeMS")
     deadline = clock.monotonic() + (AWAIT_SECONDS if time_limit is None else time_limit / 1000)
@@ -90,7 +90,7 @@ def _await_batch(context: Context, cursor: Cursor, size: int | None) -> list[Doc
     return documents
 
 
-def kill_cursors(context: Context) -> Document:
+def kill_cursors(context: CommandContext) -> Document:
     """Execute ``killCursors``."""
     ids = [cursor_id for cursor_id in context.body["cursors"] if cursor_id is not None]
     reply = context.state.cursors.kill(ids, f"{context.database}.{context.body['killCursors']}", context.request.member)

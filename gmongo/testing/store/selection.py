@@ -128,7 +128,7 @@ def read_documents(
     access: Access, database: str, name: str, variables: Mapping[str, Any], pace: Pace, depth: int = 0
 ) -> list[Document]:
     """Return all documents of a collection or view. The caller must not change the documents."""
-    collection = access.find(database, name)
+    collection = access.find_collection(database, name)
     if collection is None:
         return []
     if collection.kind == "timeseries":

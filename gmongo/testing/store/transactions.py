@@ -52,10 +52,10 @@ class Transaction(Access):
         self._working: dict[Collection, dict[Key, Record]] = {}
         self._created: dict[tuple[str, str], Collection] = {}
 
-    def find(self, database: str, name: str) -> Collection | None:
+    def find_collection(self, database: str, name: str) -> Collection | None:
         if (database, name) in self._created:
             return self._created[database, name]
-        collection = super().find(database, name)
+        collection = super().find_collection(database, name)
         if collection is not None and collection.created > self.start:
             raise create_snapshot_error(collection)
         return collection

@@ -12,7 +12,7 @@ from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.apply_update import Update
 from gmongo.testing.store.collation import Collation
-from gmongo.testing.store.context import Context, check_writable
+from gmongo.testing.store.context import CommandContext, check_writable
 from gmongo.testing.store.creation import create_measurement
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.differences import is_replacement_shorter
@@ -60,7 +60,7 @@ class Target:
         return self.collection
 
 
-def create_target(context: Context) -> Target:
+def create_target(context: CommandContext) -> Target:
     """Return the target of a command that writes to one collection."""
     collection = context.collection()
     return Target(
@@ -201,14 +201,14 @@ def delete_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
     return Outcome(removed_count)
 
 
-def insert(context: Context) -> Document:
+def insert(context: CommandContext) -> Document:
     """Execute ``insert``."""
     target = create_target(context)
     tally = run_statements(context, target, context.body["documents"], lambda document: insert_one(target, document))
     return tally.reply({"n": tally.matched})
 
 
-def update(context: Context) -> Document:
+def update(context: CommandContext) -> Document:
     """Execute ``update``."""
     target = create_target(context)
     statements = context.body["updates"]
@@ -219,7 +219,7 @@ def update(context: Context) -> Document:
     return {**reply, "nModified": tally.modified}
 
 
-def delete(context: Context) -> Document:
+def delete(context: CommandContext) -> Document:
     """Execute ``delete``."""
     target = create_target(context)
     statements = context.body["deletes"]
@@ -246,7 +246,9 @@ class Tally:
         return {**counts, "writeErrors": self.errors} if self.errors else counts
 
 
-def run_statements(context: Context, target: Target, statements: Sequence[Any], run: Callable[[Any], Outcome]) -> Tally:
+def run_statements(
+    context: CommandContext, target: Target, statements: Sequence[Any], run: Callable[[Any], Outcome]
+) -> Tally:
     """Execute the statements of a command in order. An ordered command ends at the first error."""
     tally = Tally()
     context.pace.pause()

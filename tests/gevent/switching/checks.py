@@ -12,7 +12,7 @@ from gevent import get_hub
 
 from gmongo.errors import AutoReconnect, PyMongoError
 from tests.gevent.switching.interruptions import ENTER, SPAWN, RunningTimeouts
-from tests.gevent.switching.servers import open_on_servers
+from tests.gevent.switching.servers import count_open_resources
 from tests.gevent.switching.tracing import Tracer
 from tests.support.pools import service_counts
 from tests.support.wait import becomes_true, becomes_true_after_collection
@@ -143,7 +143,7 @@ class Resources:
 
     def __init__(self, deployment: Any) -> None:
         self._deployment = deployment
-        self._open = open_on_servers(deployment)
+        self._open = count_open_resources(deployment)
         self._descriptors = open_descriptors()
         self._watcher_count = _watcher_count()
 
@@ -151,7 +151,7 @@ class Resources:
         """Return a text if the servers have more open objects of `kinds` (such as ``cursors``) than before the run."""
 
         def count_remaining_objects() -> dict[str, int]:
-            now = open_on_servers(self._deployment)
+            now = count_open_resources(self._deployment)
             return {kind: now[kind] - self._open[kind] for kind in kinds if now[kind] > self._open[kind]}
 
         return (

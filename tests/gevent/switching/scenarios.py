@@ -157,7 +157,7 @@ class ReadRemainingBatches(OpenCursor):
     min_switches = 3
 
     def run_operation(self, run_state: ScenarioRun) -> Any:
-        return read_in_block(run_state.kept.pop("cursor"))
+        return read_in_with_block(run_state.kept.pop("cursor"))
 
 
 class DropOpenCursor(OpenCursor):
@@ -203,7 +203,7 @@ class ExhaustCursor(Scenario):
         return deployment
 
     def run_operation(self, run_state: ScenarioRun) -> Any:
-        return read_in_block(run_state.db.facts.find(batch_size=2, cursor_type=CursorType.EXHAUST))
+        return read_in_with_block(run_state.db.facts.find(batch_size=2, cursor_type=CursorType.EXHAUST))
 
 
 class DropExhaustCursor(ExhaustCursor):
@@ -248,7 +248,7 @@ class Retry(Backoff):
         return run_state.db.facts.find_one({"_id": 1})
 
 
-def read_in_block(cursor: Any) -> int:
+def read_in_with_block(cursor: Any) -> int:
     """Return the number of documents that a cursor returns inside its ``with`` block."""
     with cursor:
         return len(list(cursor))
@@ -431,14 +431,14 @@ class PinnedCursor(Scenario):
         return Deployment.load_balanced(services=1)
 
     def run_operation(self, run_state: ScenarioRun) -> Any:
-        return read_in_block(run_state.db.facts.find(batch_size=2, limit=5))
+        return read_in_with_block(run_state.db.facts.find(batch_size=2, limit=5))
 
 
 class PinnedReadAhead(PinnedCursor):
     name = "read-ahead behind a load balancer"
 
     def run_operation(self, run_state: ScenarioRun) -> Any:
-        return read_in_block(run_state.db.facts.find(batch_size=2).read_ahead())
+        return read_in_with_block(run_state.db.facts.find(batch_size=2).read_ahead())
 
 
 class PinnedTransaction(PinnedCursor):
@@ -628,7 +628,7 @@ SCENARIOS: list[Scenario] = [
     DropOpenCursor(),
     CloseCursor(),
     # The harness interrupts the iterating greenlet, not the driver greenlet that reads ahead.
-    OneOperation("read-ahead", lambda db: read_in_block(db.facts.find(batch_size=2).read_ahead()), 3),
+    OneOperation("read-ahead", lambda db: read_in_with_block(db.facts.find(batch_size=2).read_ahead()), 3),
     OneOperation("unclosed read-ahead", lambda db: len(list(db.facts.aggregate([], batchSize=2).read_ahead(2))), 3),
     LeaveReadAhead(),
     ExhaustCursor(),

@@ -27,7 +27,7 @@ class RealDeployment:
         self.observer.admin.command("configureFailPoint", name, mode=mode, **more)
 
 
-def open_on_servers(deployment: Deployment | RealDeployment) -> dict[str, int]:
+def count_open_resources(deployment: Deployment | RealDeployment) -> dict[str, int]:
     """Return the numbers of cursors, transactions and connections that are open on the servers."""
     if isinstance(deployment, RealDeployment):
         status = deployment.observer.admin.command("serverStatus")

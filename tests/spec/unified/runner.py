@@ -82,7 +82,8 @@ class Run:
             for operation in self._case["operations"]:
                 self.execute(operation)
             self._await_events()
-            self._stop()
+            self._stop_listening()
+            self._disable_fail_points()
             self._check()
 
     def _await_events(self) -> None:
@@ -92,9 +93,11 @@ class Run:
             kind, count = expected.get("eventType", "command"), len(expected["events"])
             recorder.wait_until(lambda: len(recorder.events_of_kind(kind)) >= count, _PATIENCE)  # noqa: B023
 
-    def _stop(self) -> None:
+    def _stop_listening(self) -> None:
         for each in self.entities.objects_of_kind("client"):
             each.stop_listening()
+
+    def _disable_fail_points(self) -> None:
         names, self.fail_points = self.fail_points, set()
         self.deployment.disable_fail_points(names)
 
@@ -114,7 +117,8 @@ class Run:
         check_outcome(self.deployment.internal, self._case.get("outcome", []))
 
     def _clean_up(self) -> None:
-        self._stop()
+        self._stop_listening()
+        self._disable_fail_points()
         for thread in self.entities.objects_of_kind("thread"):
             thread.kill()
         for each in self.entities.objects_of_kind("cursor"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from gmongo.testing.simulation.waiting import Change
+from gmongo.testing.simulation.waiting import Signal
 
 if TYPE_CHECKING:
     from gmongo.testing.simulation.call import Call
@@ -19,7 +19,7 @@ class Topology:
 
     def __init__(self) -> None:
         self.members: list[Member] = []
-        self.change = Change()  # a signal of each change of a member
+        self.change = Signal()  # a signal of each change of a member
         # The functions of commands that only this kind of deployment supports, by command name.
         self.commands: Mapping[str, Callable[[Call], dict[str, Any]]] = {}
 

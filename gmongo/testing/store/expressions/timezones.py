@@ -61,7 +61,7 @@ def _load_time_zone(name: str) -> ZoneInfo | None:
 
 
 def to_date(value: Any) -> Any:
-    """Return the date that a date, a Timestamp or an ObjectId contains."""
+    """Return a date unchanged, or the date in a Timestamp or an ObjectId."""
     if is_date(value):
         return value
     if isinstance(value, Timestamp):
