@@ -193,7 +193,7 @@ class ClientSession:
         write_concern: WriteConcern | None = None,
         read_preference: _ReadPreference | None = None,
         max_commit_time_ms: int | None = None,
-    ) -> AbstractContextManager[None]:
+    ) -> AbstractContextManager[ClientSession]:
         """Start a transaction on a replica set or a sharded cluster. The method sends no command.
 
         In a ``with`` statement, the end of the block commits the transaction. An exception that leaves the block aborts
@@ -216,9 +216,9 @@ class ClientSession:
         return self._end_after_block()
 
     @contextmanager
-    def _end_after_block(self) -> Iterator[None]:
+    def _end_after_block(self) -> Iterator[ClientSession]:
         try:
-            yield
+            yield self
         except BaseException as error:
             if self.in_transaction:
                 self._ending.give_up(error, None)

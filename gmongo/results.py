@@ -23,7 +23,8 @@ def _create_count(name: str, field: str, doc: str) -> Value:
 
     def count(result: _BulkResult) -> int:
         result._check_acknowledged(name)
-        return int(result._value.get(field, 0))
+        value: int = result._value.get(field, 0)
+        return value
 
     return property(count, doc=doc)
 
@@ -114,7 +115,8 @@ class UpdateResult(_WriteResult):
     def modified_count(self) -> int:
         """The number of documents that the write changed."""
         self._check_acknowledged("modified_count")
-        return int(self._reply.get("nModified", 0))
+        count: int = self._reply.get("nModified", 0)
+        return count
 
     @property
     def upserted_id(self) -> Value:
@@ -157,7 +159,8 @@ class DeleteResult(_WriteResult):
         :raises InvalidOperation: the write was not acknowledged.
         """
         self._check_acknowledged("deleted_count")
-        return int(self._value.get("n", 0))
+        count: int = self._value.get("n", 0)
+        return count
 
 
 class _BulkResult(_WriteResult):

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from gmongo._documents import Document
+from gmongo._telemetry.slow import SlowOperations
 from gmongo.errors import ConfigurationError
 from gmongo.execution.operation_trace import Observer, Observers
 from gmongo.options.notices import notice
@@ -51,8 +52,6 @@ def observers_of(settings: TelemetrySettings) -> Observers | None:
     """Return the observers that the client options enable, or None if no observer is enabled."""
     observers: list[Observer] = []
     if settings.slow is not None:  # the first observer, because its log line precedes the end of the span
-        from gmongo._telemetry.slow import SlowOperations
-
         observers.append(SlowOperations(settings.slow, settings.query_text_max_length))
     if settings.traces:
         from gmongo._telemetry.tracing import Traces

@@ -57,7 +57,7 @@ class Executor:
         # waiting greenlets, with the operation name and the start time of the backoff
         self.backing_off: dict[greenlet, tuple[str, float]] = {}
         self.number = next(_numbers)  # the number of the client in the process, for log messages
-        register_after_fork(self.sessions)
+        register_after_fork(self)
 
     def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Result:
         """Run an operation with retries, and return its result.
@@ -190,3 +190,7 @@ class Executor:
     def implicit_session(self) -> SessionHandle:
         """Return the session that `bind()` set for the current context, or a new implicit session."""
         return bound_session(self) or ImplicitSession(self.sessions)
+
+    def mark_forked(self) -> None:
+        """Forget all server sessions, because the parent process uses these sessions."""
+        self.sessions.forget()

@@ -119,7 +119,7 @@ class ServerSessionPool:
         self._idle.clear()
         return idle
 
-    def mark_forked(self) -> None:
+    def forget(self) -> None:
         """Forget all sessions in a forked child, because these sessions belong to the parent process."""
         self._idle.clear()
         self.in_use = 0

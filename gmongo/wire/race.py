@@ -37,6 +37,9 @@ class AddressOrder:
     def __init__(self) -> None:
         self._failed: dict[SocketAddress, None] = {}  # addresses in the order of their failures
 
+    def __repr__(self) -> str:
+        return f"<AddressOrder {len(self._failed)} failed>"
+
     def sort_endpoints(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
         """Sort addresses for the next race. Address families alternate (RFC 8305)."""
         order = {address: position for position, address in enumerate(self._failed, 1)}

@@ -155,8 +155,8 @@ def take_connection_before_waiters(self: StateMachine) -> Any:
          "a waiter sleeps that could be served"),
         (StateMachine, "_release_connection", release_and_keep_checked_out, PoolLimits(2, 2, 1, 1),
          "a connection is in two sets"),
-        (StateMachine, "_broken_reason", return_none, SMALL, "a closed pool has available connections"),
-        (StateMachine, "_broken_reason", return_none, SMALL, "a stale connection is kept"),
+        (StateMachine, "_get_broken_reason", return_none, SMALL, "a closed pool has available connections"),
+        (StateMachine, "_get_broken_reason", return_none, SMALL, "a stale connection is kept"),
     ],
 )  # fmt: skip
 def test_exploration_finds_seeded_fault(

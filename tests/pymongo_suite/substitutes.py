@@ -121,7 +121,7 @@ def _options_with_credential(options: ClientOptions) -> PoolOptions:
 def _pool_settings(pool: Pool) -> SimpleNamespace:
     options = pool.options
     names = {"max_idle_time_seconds": options.max_idle_time, "non_default_options": options.specified}
-    return SimpleNamespace(**vars(pool.establisher._options), **vars(options), **names)
+    return SimpleNamespace(**vars(pool._connection_options), **vars(options), **names)
 
 
 @contextmanager

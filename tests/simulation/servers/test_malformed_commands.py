@@ -33,7 +33,7 @@ def test_malformed_command_returns_no_internal_error(seed):
     with Deployment.replica_set() as deployment, Client(deployment.members[0].address) as client:
         client.reset()
         for case in islice(random_cases(seed), 250):
-            reply = client.reply_to(case.encoded())
+            reply = client.reply_to(case.encode())
             assert reply.get("ok") or (reply["errmsg"] and bool(reply.get("code")) == bool(reply.get("codeName")))
             assert reply.get("code") != 1
             deployment.set_fail_point("failCommand", "off")
