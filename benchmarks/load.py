@@ -32,8 +32,8 @@ class Exchange(NamedTuple):
 class Load(NamedTuple):
     """Result of a series of requests.
 
-    :param latencies: the seconds from the due time of each request to its answer, including the wait for a stream.
-        With an infinite rate, a latency starts when the request is sent.
+    :param latencies: the seconds from the due time of each request to its answer, including the wait
+        for a stream. With an infinite rate, a latency starts when the request is sent.
     :param clock: the seconds from the start to the last answer.
     """
 
@@ -62,7 +62,8 @@ def send(
 
     If all streams are busy, the request waits.
 
-    :param rate: the requests per second; with infinity, each stream gets a request immediately after each answer.
+    :param rate: the requests per second; with infinity, each stream gets a request immediately after
+        each answer.
     :param background: an additional stream and its request. The function repeats the background
         request after each answer, without a measurement.
     :raises WorkerFailed: a stream ended, an answer was wrong, or the timeout expired.

@@ -14,9 +14,11 @@ class Settings(NamedTuple):
     """Settings of all tables.
 
     :param only: the names of the measured operations and tables.
-    :param rounds: the number of turns of every contender. Turns that need a new process are limited to :data:`FRESH`.
+    :param rounds: the number of turns of every contender. Turns that need a new process are limited
+        to :data:`FRESH`.
     :param operations: the number of ``find_one`` operations in a turn.
-    :param greenlets: the numbers of greenlets; None uses the numbers of each operation in the standard run.
+    :param greenlets: the numbers of greenlets; None uses the numbers of each operation in the
+        standard run.
     :param servers: the canned servers.
     :param timeout: the time limit of a turn in seconds.
     :param show_progress: the function that the benchmark calls with the name of the next

@@ -1,8 +1,8 @@
 """Measurement in a separate process: ``python -m benchmarks.worker --contender NAME --port PORT``.
 
-The worker prints a JSON object with the contender, the count of operations, the CPU time of an operation (µs), and the
-operations per second. With ``--turns``, the worker measures once and prints one object for each
-line of its input.
+The worker prints a JSON object with the contender, the count of operations, the CPU time of an
+operation (µs), and the operations per second. With ``--turns``, the worker measures once and prints
+one object for each line of its input.
 """
 
 from __future__ import annotations

@@ -47,7 +47,8 @@ class Workload(NamedTuple):
         Expensive operations have a low share.
     :param result: the result of a successful operation.
     :param greenlets: the numbers of greenlets in a standard run.
-    :param max_greenlets: the maximum number of concurrent greenlets, to limit the memory; None means no limit.
+    :param max_greenlets: the maximum number of concurrent greenlets, to limit the memory; None means
+        no limit.
     :param variant: the name of a variant in ``VARIANTS``. The baseline has no variants.
     """
 

@@ -1,9 +1,9 @@
 """Main job: a load test of a web application that stores documents through gmongo under gunicorn.
 
-``python -m examples.main_job`` starts the application and sends visitors, which post notes and read the notes again.
-At the end, the program prints the results. The exit status is 1 if a request failed or a document
-is missing. The database is the server of MONGODB_URI. Without this variable, the program starts an
-installed `mongod`, or nx-27017.
+``python -m examples.main_job`` starts the application and sends visitors, which post notes and read
+the notes again. At the end, the program prints the results. The exit status is 1 if a request failed
+or a document is missing. The database is the server of MONGODB_URI. Without this variable, the
+program starts an installed `mongod`, or nx-27017.
 """
 
 from __future__ import annotations

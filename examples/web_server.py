@@ -87,7 +87,8 @@ def _wait_until_ready(process: TetheredProcess, port: int) -> None:
 def worker_healths(port: int, workers: int) -> list[dict[str, Any]]:
     """Return the health report of each worker. Omit workers that do not answer within 30 seconds.
 
-    Repeat the requests, because a random worker answers each request, and a worker may still be starting.
+    Repeat the requests, because a random worker answers each request, and a worker may still be
+    starting.
     """
     healths: dict[int, dict[str, Any]] = {}
     end = monotonic() + READY_TIMEOUT

@@ -1,11 +1,11 @@
 """A small web application that stores notes: ``gunicorn -k gevent examples.wsgi_app:app``.
 
-The application uses the database of MONGODB_URI. Without this variable, the import of the module starts an
-embedded database. With several workers, set ``MONGODB_URI`` or use ``--preload``. Otherwise, each
-worker starts a separate database.
+The application uses the database of MONGODB_URI. Without this variable, the import of the module
+starts an embedded database. With several workers, set ``MONGODB_URI`` or use ``--preload``.
+Otherwise, each worker starts a separate database.
 
-gmongo does not require monkey-patching. Gunicorn's gevent worker always patches the process.
-``python -m examples.wsgi_app`` serves the application with :mod:`gevent.pywsgi` without monkey-patching.
+gmongo does not require monkey-patching. Gunicorn's gevent worker always patches the process. ``python
+-m examples.wsgi_app`` serves the application with :mod:`gevent.pywsgi` without monkey-patching.
 """
 
 from __future__ import annotations

@@ -58,7 +58,9 @@ settings.load_profile("any machine")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep only the tests of the tier that ``--tier`` selects, and all tests of files that the command line names."""
+    """Keep only the tests of the tier that ``--tier`` selects, and all tests of files that the
+    command line names.
+    """
     tiers = {path: tiers_of(config, path) for path in {item.path for item in items}}
     selected: list[pytest.Item] = []
     others: list[pytest.Item] = []
@@ -78,7 +80,9 @@ def _is_long_test(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Disable the garbage collector during the collection of tests, which creates objects that live until the end."""
+    """Disable the garbage collector during the collection of tests, which creates objects that live
+    until the end.
+    """
     gc.disable()
     yield
     gc.enable()
@@ -108,7 +112,9 @@ def pytest_runtest_logfinish() -> None:
 
 @pytest.fixture(autouse=True)
 def select_clock(request: pytest.FixtureRequest) -> None:
-    """Run a test of a folder in `_VIRTUAL` in virtual time, unless the test has the marker `real_time`."""
+    """Run a test of a folder in `_VIRTUAL` in virtual time, unless the test has the marker
+    `real_time`.
+    """
     tests = Path(__file__).parent
     folders = {request.path.relative_to(tests).parts[0]} if tests in request.path.parents else set()
     if folders & _VIRTUAL and request.node.get_closest_marker("real_time") is None:
@@ -174,7 +180,9 @@ def head_start() -> float:
 
 @pytest.fixture
 def start_greenlet(head_start: float) -> Iterator[Callable[..., gevent.Greenlet[..., Any]]]:
-    """Yield a function that starts a greenlet and then waits for `head_start` seconds, so that the greenlet can run."""
+    """Yield a function that starts a greenlet and then waits for `head_start` seconds, so that the
+    greenlet can run.
+    """
     greenlets: list[gevent.Greenlet[..., Any]] = []
 
     def spawn_and_wait(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> gevent.Greenlet[..., Any]:

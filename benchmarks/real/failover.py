@@ -1,6 +1,7 @@
 """Failovers: the time until greenlets write again, and the writes that are lost or applied twice.
 
-All contenders work on one replica set at the same time, so that the same elections affect all contenders.
+All contenders work on one replica set at the same time, so that the same elections affect all
+contenders.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Fixtures that connect a client to the tested database, create a collection, and start a simulated replica set."""
+"""Fixtures that connect a client to the tested database, create a collection, and start a simulated
+replica set.
+"""
 
 from __future__ import annotations
 

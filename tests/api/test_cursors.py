@@ -107,7 +107,8 @@ def test_iteration_raises_after_an_interrupted_get_more(cursor: Any, recording: 
         numbers.extend(document["_id"] for document in cursor)
     assert numbers == list(range(4))
     assert not cursor.alive
-    # The documents of the interrupted `getMore` are lost, so a further iteration must not end silently.
+    # The documents of the interrupted `getMore` are lost, so a further iteration must not end
+    # silently.
     for _ in range(2):
         with pytest.raises(AutoReconnect, match="a getMore was interrupted, which has ended the cursor early"):
             list(cursor)

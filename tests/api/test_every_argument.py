@@ -253,7 +253,9 @@ CONSTRUCTORS: dict[str, dict[str, Any]] = {
 
 
 class ClassesAsAttributes:
-    """The classes of :data:`CONSTRUCTORS` as attributes, so that tests can call a class like a method."""
+    """The classes of :data:`CONSTRUCTORS` as attributes, so that tests can call a class like a
+    method.
+    """
 
     Collection, Database, GridFS, GridFSBucket = Collection, Database, GridFS, GridFSBucket
 
@@ -316,7 +318,9 @@ class ObjectsUnderTest:
     def prepare_call(
         self, subject: str, method: str, arguments_with_placeholders: Mapping[str, Any]
     ) -> Iterator[tuple[Any, dict[str, Any]]]:
-        """Reset the database. Yield the object that has the method, and the arguments without placeholders."""
+        """Reset the database. Yield the object that has the method, and the arguments without
+        placeholders.
+        """
         database = self.client.get_database("db")
         for collection in (database.c, database.other):
             collection.drop()
@@ -469,7 +473,8 @@ def test_every_gridfs_command_uses_explicit_session(
 ODD_VALUES = (None, True, 0, -1, 1.5, "x", "", b"x", [], [1], [5, 6], {}, {"x": 1}, {"x": ()}, object())
 # Errors that are not about an argument, but about an object's state, data on the server, or BSON.
 OTHER_ERRORS = (InvalidOperation, OperationFailure, InvalidDocument, NoFile, FileExists, CollectionInvalid)
-# For each parameter whose name is not part of the error message, the words that the message contains instead.
+# For each parameter whose name is not part of the error message, the words that the message contains
+# instead.
 OTHER_WORDS = {
     "bucket_name": "the name of a collection",
     "client": "is not a MongoClient",

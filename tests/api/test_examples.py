@@ -20,7 +20,8 @@ from tests.support.programs import ROOT, TIMEOUT, environment, run_python
 pytestmark = pytest.mark.long
 
 UNREACHABLE = "mongodb://127.0.0.1:1/"
-# Restore the handler of SIGINT: if a shell runs the tests as a background job, all child processes ignore SIGINT.
+# Restore the handler of SIGINT: if a shell runs the tests as a background job, all child processes
+# ignore SIGINT.
 INTERRUPTIBLE_MAIN_JOB = """
 import signal, sys
 from examples.main_job import main

@@ -1,4 +1,6 @@
-"""`GridFSBucket` and the older class `GridFS` store and read files, also after errors and interruptions."""
+"""`GridFSBucket` and the older class `GridFS` store and read files, also after errors and
+interruptions.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ from tests.support.scripted_server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
 
-# The tests use a simulated deployment, because the embedded database treats GridFS collections specially.
+# The tests use a simulated deployment, because the embedded database treats GridFS collections
+# specially.
 @pytest.fixture(scope="module")
 def database(deployment):
     return deployment.uri

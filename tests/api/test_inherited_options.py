@@ -1,4 +1,6 @@
-"""Databases and collections inherit codec options, read preference, read concern, write concern and timeout."""
+"""Databases and collections inherit codec options, read preference, read concern, write concern and
+timeout.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Operations and cursors use sessions according to the specification. The server is a scripted server."""
+"""Operations and cursors use sessions according to the specification. The server is a scripted
+server.
+"""
 
 from __future__ import annotations
 

@@ -106,7 +106,8 @@ def free_port() -> int:
 
 
 def request_document(port: int, name: str, dropped: list[str] | None = None) -> tuple[int, str]:
-    """Send a request. Return the ID of the process that answered, and the document that the process read.
+    """Send a request. Return the ID of the process that answered, and the document that the process
+    read.
 
     Like a proxy, the function repeats the request if the connection ends without an answer, because
     a server that reloads drops waiting connections.
@@ -199,7 +200,9 @@ def assert_pending_requests_are_answered_at_end(deployment: Deployment, host: Ho
 
 
 def owners_of_connections(deployment: Deployment, processes: set[int]) -> list[set[int]]:
-    """Return, for each connection of the servers, the IDs of the `processes` in which the client's socket is open."""
+    """Return, for each connection of the servers, the IDs of the `processes` in which the client's
+    socket is open.
+    """
     sockets = {process: _sockets(process) for process in processes}
     ends = _local_ports({member.port for member in deployment.members})
     return [
@@ -224,7 +227,9 @@ def _port(address: str) -> int:
 
 
 def _sockets(process: int) -> set[str]:
-    """Return the inodes of the sockets of a process. Return an empty set for a process that has ended."""
+    """Return the inodes of the sockets of a process. Return an empty set for a process that has
+    ended.
+    """
     held = set()
     try:
         for descriptor in Path(f"/proc/{process}/fd").iterdir():

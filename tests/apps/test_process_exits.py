@@ -46,7 +46,8 @@ THREADS = {
     ),
 }
 
-# For each case: the statement that installs a signal handler, the signal, and the expected exit status.
+# For each case: the statement that installs a signal handler, the signal, and the expected exit
+# status.
 SIGNALS = {
     "SIGTERM without handler": ("", signal.SIGTERM, -signal.SIGTERM),
     "SIGTERM with signal handler": ("signal.signal(signal.SIGTERM, lambda *_: sys.exit(4))", signal.SIGTERM, 4),

@@ -42,7 +42,9 @@ def output_of(option: str) -> str:
 
 
 def missing_requirement() -> str:
-    """Return the reason why the tests cannot run on this machine, or an empty text if the tests can run."""
+    """Return the reason why the tests cannot run on this machine, or an empty text if the tests can
+    run.
+    """
     if not Path("/proc/net/tcp").exists():
         return "the owner of a connection is unknown here"
     if UWSGI is None:
@@ -87,7 +89,9 @@ def two_workers(host, earlier_workers=frozenset()):
 
 
 def assert_each_connection_has_one_owner(deployment, host, live_workers):
-    """Assert that each connection belongs to exactly one live process, and that each worker has a connection."""
+    """Assert that each connection belongs to exactly one live process, and that each worker has a
+    connection.
+    """
     processes = {host.process.pid, *started_workers(host)}
     until(lambda: all(len(each) == 1 for each in owners_of_connections(deployment, processes)))
     assert set.union(*owners_of_connections(deployment, processes)) - {host.process.pid} == live_workers

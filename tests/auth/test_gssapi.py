@@ -1,4 +1,6 @@
-"""GSSAPI conversations. A substitute replaces the library `gssapi`, because the library needs a Kerberos realm."""
+"""GSSAPI conversations. A substitute replaces the library `gssapi`, because the library needs a
+Kerberos realm.
+"""
 
 from __future__ import annotations
 

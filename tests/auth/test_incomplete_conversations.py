@@ -1,4 +1,6 @@
-"""A server ends a SASL conversation too early or continues too long. A service sends an unusual reply."""
+"""A server ends a SASL conversation too early or continues too long. A service sends an unusual
+reply.
+"""
 
 from __future__ import annotations
 

@@ -110,7 +110,9 @@ def test_oidc_callback_receives_timeout_username_provider_and_refresh_token(
 
 
 class TokenServer:
-    """Function that replies to SASL commands like a server which accepts only the ``accepted_tokens``."""
+    """Function that replies to SASL commands like a server which accepts only the
+    ``accepted_tokens``.
+    """
 
     def __init__(self, *accepted_tokens: str, code: int = codes.AUTHENTICATION_FAILED) -> None:
         self.accepted_tokens, self.code = accepted_tokens, code
@@ -166,7 +168,8 @@ def test_human_login_tries_cached_token_then_refresh_token_then_callback(clock: 
     login.authenticate(server, {}, None)
     assert server.seen[3:] == ["token 1", "token 2"] and callback.calls[1].refresh_token == "refresh 1"
     server.accepted_tokens = ("token 4",)
-    # The server rejects the cached and the refreshed token, so the driver calls the callback without a refresh token.
+    # The server rejects the cached and the refreshed token, so the driver calls the callback without
+    # a refresh token.
     login.authenticate(server, {}, None)
     assert server.seen[5:] == ["token 2", "token 3", "principal ann", "token 4"]
     assert [each.refresh_token for each in callback.calls] == [None, "refresh 1", "refresh 2", None]

@@ -1,1 +1,3 @@
-"""Tests of the connection pool for each requirement of the CMAP specification (docs/conformance/cmap.md)."""
+"""Tests of the connection pool for each requirement of the CMAP specification
+(docs/conformance/cmap.md).
+"""

@@ -36,7 +36,9 @@ def recorder() -> PoolRecorder:
 
 @pytest.fixture
 def new_pool(server: ScriptedServer, recorder: PoolRecorder) -> Iterator[Callable[..., Pool]]:
-    """Return a function that creates a pool for the server, with the keyword arguments of ``make_pool``."""
+    """Return a function that creates a pool for the server, with the keyword arguments of
+    ``make_pool``.
+    """
     pools: list[Pool] = []
 
     def create_pool(**options: Any) -> Pool:

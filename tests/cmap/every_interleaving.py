@@ -53,7 +53,9 @@ class PoolLimits(NamedTuple):
 
 
 class _Listener(ForwardingPoolListener):
-    """Count the pool events, check the order of the events, and switch to other greenlets during some events."""
+    """Count the pool events, check the order of the events, and switch to other greenlets during some
+    events.
+    """
 
     def __init__(self, switches: frozenset[str]) -> None:
         self.switches = switches

@@ -127,7 +127,9 @@ def exchange(connection: Connection) -> bytes:
 
 
 def exchange_outcome(fragmenting_server: FragmentingServer, *pieces: bytes) -> Any:
-    """Return the result or error of an exchange whose reply arrives in pieces, and the state of the connection."""
+    """Return the result or error of an exchange whose reply arrives in pieces, and the state of the
+    connection.
+    """
     fragmenting_server.pieces = [piece for piece in pieces if piece]
     connection = connect_to_fragmenting_server(fragmenting_server)
     try:

@@ -39,7 +39,9 @@ def debug_log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 def log_records(debug_log: Any, message: str = "") -> list[Any]:
-    """Return the log records of the pool whose `message` field has the given text, or all log records."""
+    """Return the log records of the pool whose `message` field has the given text, or all log
+    records.
+    """
     pool_records = [record for record in debug_log.records if record.name == LOGGER]
     return [record for record in pool_records if message in ("", record.structured["message"])]
 

@@ -44,7 +44,9 @@ class AddressResponse(NamedTuple):
 
 
 class ScriptedTransport:
-    """A transport without a socket. The response of the address decides whether the connection succeeds."""
+    """A transport without a socket. The response of the address decides whether the connection
+    succeeds.
+    """
 
     def __init__(self, responses: dict[str, AddressResponse]) -> None:
         self._responses = responses

@@ -2,10 +2,10 @@
 
 A page has one row for each requirement of a specification.
 
-A page is a table ``| ID | Level | What it demands | Proof |``. The first three columns are written by hand.
-``python -m tests.conformance.pages --write`` writes the last column from the markers of all tests, such as
-``@pytest.mark.requirement("CMAP-17")``. If no test proves a requirement, the last column contains a reason that begins
-with ``none: ``.
+A page is a table ``| ID | Level | What it demands | Proof |``. The first three columns are written by
+hand. ``python -m tests.conformance.pages --write`` writes the last column from the markers of all
+tests, such as ``@pytest.mark.requirement("CMAP-17")``. If no test proves a requirement, the last
+column contains a reason that begins with ``none: ``.
 
 The program reads the markers from the source code, and does not import the tests. A new page needs
 no entry in another file.
@@ -30,7 +30,8 @@ SHOWN = 6  # Maximum number of tests that a row of a page names.
 
 _ROW = re.compile(r"^\| (?P<id>[A-Z]+-\d+) \| (?P<level>[^|]+) \| (?P<demand>[^|]+) \|(?P<proof>.*)\|$")
 
-# Requirement ID -> names of the tests that prove the requirement, such as tests/cmap/test_clear.py::test_x.
+# Requirement ID -> names of the tests that prove the requirement, such as
+# tests/cmap/test_clear.py::test_x.
 Proofs = dict[str, list[str]]
 
 
@@ -46,12 +47,16 @@ class Row:
 
     @property
     def reason(self) -> str | None:
-        """Return the reason why no test proves the requirement, or None if the row contains no reason."""
+        """Return the reason why no test proves the requirement, or None if the row contains no
+        reason.
+        """
         return self.proof if self.proof.startswith(NO_PROOF) and len(self.proof) > len(NO_PROOF) else None
 
 
 def find_proofs(tests: Path = TESTS) -> Proofs:
-    """Return the names of the tests that have a marker for a requirement, keyed by the requirement ID."""
+    """Return the names of the tests that have a marker for a requirement, keyed by the requirement
+    ID.
+    """
     proofs: defaultdict[str, list[str]] = defaultdict(list)
     for file in sorted(tests.rglob("*.py")):
         where = file.relative_to(tests.parent).as_posix()

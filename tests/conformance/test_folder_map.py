@@ -1,4 +1,6 @@
-"""Tests that ``tests/README.md`` names the test folders, and that names of files and tables in the tests exist."""
+"""Tests that ``tests/README.md`` names the test folders, and that names of files and tables in the
+tests exist.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests that the conformance pages agree with the tests, and tests of the program that writes and checks the pages."""
+"""Tests that the conformance pages agree with the tests, and tests of the program that writes and
+checks the pages.
+"""
 
 from __future__ import annotations
 

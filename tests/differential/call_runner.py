@@ -108,7 +108,8 @@ class Call(NamedTuple):
 def calls(path: Path) -> Iterator[Call]:
     """Yield the rows of a file. Empty lines separate rows.
 
-    The comment ``# since PyMongo`` names the first version of PyMongo whose outcome equals gmongo's outcome.
+    The comment ``# since PyMongo`` names the first version of PyMongo whose outcome equals gmongo's
+    outcome.
     """
     number = 1
     for block in re.split(r"\n[ \t]*\n", path.read_text()):
@@ -121,14 +122,15 @@ def calls(path: Path) -> Iterator[Call]:
 
 
 class CallRunner:
-    """Runner of calls on one server. The clients of gmongo and PyMongo connect through a recording proxy.
+    """Runner of calls on one server. The clients of gmongo and PyMongo connect through a recording
+    proxy.
 
     :param server: Host and port of the server.
     :param name: Name of the server, such as ``"simulation"``.
     :param call_timeout: Time limit of a call in seconds, for a server that may not reply.
     :param database: Name of the database that the calls use.
-    :param rejects_other_databases: True to reject commands for other databases, and commands that affect the whole
-        server.
+    :param rejects_other_databases: True to reject commands for other databases, and commands that
+        affect the whole server.
     :param login: User and password for the URI, followed by ``@``. Empty for a server without users.
     :param options: Options for the URI.
     """
@@ -189,7 +191,9 @@ class CallRunner:
 
     @property
     def unsupported_features(self) -> frozenset[str]:
-        """Return the error messages of the server about features that calls needed but the server does not support."""
+        """Return the error messages of the server about features that calls needed but the server
+        does not support.
+        """
         return frozenset(self._proxy.unsupported_features)
 
     def clear_unsupported_features(self) -> None:
@@ -347,7 +351,8 @@ class CallRunner:
 
 
 def _fault_of_unacknowledged(server: tuple[str, int], call_timeout: float | None = None) -> str:
-    """Return a text that describes how a server violates the protocol for unacknowledged commands, or an empty text.
+    """Return a text that describes how a server violates the protocol for unacknowledged commands, or
+    an empty text.
 
     If a server violates the protocol, drivers wait forever for the reply to their next command.
     """

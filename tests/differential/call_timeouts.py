@@ -1,4 +1,6 @@
-"""Time limits for calls of PyMongo, which a ``gevent.Timeout`` cannot interrupt without monkey-patching."""
+"""Time limits for calls of PyMongo, which a ``gevent.Timeout`` cannot interrupt without
+monkey-patching.
+"""
 
 from __future__ import annotations
 

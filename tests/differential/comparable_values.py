@@ -13,7 +13,8 @@ from bson.raw_bson import RawBSONDocument
 _DRIVERS = ("pymongo", "gridfs", "gmongo")
 # Fields of documents whose values differ in each run.
 _VOLATILE = frozenset({"$clusterTime", "operationTime", "lsid", "electionId", "connectionId", "localTime", "opTime"})
-# Parts of error messages that differ in each run: transaction numbers, and UUIDs of index builds or collections.
+# Parts of error messages that differ in each run: transaction numbers, and UUIDs of index builds or
+# collections.
 _ANEW = re.compile(r"(?<=number )\d+|(?<=number is )\d+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _NUMBERED = frozenset({"getMore", "cursors", "cursor_id"})
 # Rows contain only dates before this year. Later dates therefore come from a clock.
@@ -31,7 +32,9 @@ class ComparableValues:
         return self._ids.setdefault(value, f"{type(value).__name__} {len(self._ids)}")
 
     def convert(self, value: Any, depth: int = 0) -> Any:
-        """Return a value in comparable form, which consists of nested tuples of strings and plain values."""
+        """Return a value in comparable form, which consists of nested tuples of strings and plain
+        values.
+        """
         kind = type(value)
         name = kind.__name__
         if depth > 8:
@@ -93,7 +96,9 @@ class ComparableValues:
         return DriverObject(kind.__name__, tuple((each, self.read_attribute(value, each, depth + 1)) for each in names))
 
     def read_attribute(self, value: Any, name: str, depth: int = 0) -> Any:
-        """Return the value of an attribute in comparable form, or the class of the error that the attribute raises."""
+        """Return the value of an attribute in comparable form, or the class of the error that the
+        attribute raises.
+        """
         try:
             return self.convert(getattr(value, name), depth)
         except Exception as error:
@@ -155,7 +160,9 @@ def are_equal(theirs: Any, ours: Any, accept: Callable[[Any, Any], bool] = lambd
 
 
 def _has_all(theirs: tuple[Any, ...], ours: tuple[Any, ...], accept: Callable[[Any, Any], bool]) -> bool:
-    """Return True if an object of gmongo has all attributes of the object of PyMongo, with equal values."""
+    """Return True if an object of gmongo has all attributes of the object of PyMongo, with equal
+    values.
+    """
     attributes = dict(ours)
     return all(name in attributes and are_equal(value, attributes[name], accept) for name, value in theirs)
 

@@ -61,7 +61,9 @@ class Difference:
 
 
 def _is_bad_argument(theirs: Any, ours: Any) -> bool:
-    """Return True if both drivers reject an argument, but PyMongo raises an accidental or another built-in error."""
+    """Return True if both drivers reject an argument, but PyMongo raises an accidental or another
+    built-in error.
+    """
     if isinstance(theirs, str) and theirs in ACCIDENTS and ours in ("InvalidOperation", *_BAD_ARGUMENT):
         return True
     if not (isinstance(theirs, RaisedError) and isinstance(ours, RaisedError)) or "PyMongoError" in theirs.classes:
@@ -71,7 +73,9 @@ def _is_bad_argument(theirs: Any, ours: Any) -> bool:
 
 
 def _is_rejected_before_send(theirs: Any, ours: Any) -> bool:
-    """Return True if gmongo rejects an argument, but PyMongo sends the argument and the server rejects it."""
+    """Return True if gmongo rejects an argument, but PyMongo sends the argument and the server
+    rejects it.
+    """
     return (
         isinstance(theirs, RaisedError)
         and isinstance(ours, RaisedError)
@@ -81,7 +85,9 @@ def _is_rejected_before_send(theirs: Any, ours: Any) -> bool:
 
 
 def _is_decoded_error_document(theirs: Any, ours: Any) -> bool:
-    """Return True if the details of an error are a dictionary in gmongo, but a RawBSONDocument in PyMongo."""
+    """Return True if the details of an error are a dictionary in gmongo, but a RawBSONDocument in
+    PyMongo.
+    """
     if not (isinstance(ours, tuple) and ours[:1] == ("dict",) and isinstance(theirs, tuple)):
         return False
     return bool(theirs == ("RawBSONDocument", ours)) and "errmsg" in dict(ours[1])
@@ -95,7 +101,9 @@ def _has_additional_retry_label(theirs: Any, ours: Any) -> bool:
 
 
 def _differs_by_any_successful(theirs: Any, ours: Any) -> bool:
-    """Return True if only PyMongo reports a successful write, although the first write of an ordered bulk failed."""
+    """Return True if only PyMongo reports a successful write, although the first write of an ordered
+    bulk failed.
+    """
     if isinstance(theirs, DriverObject):
         return theirs.kind == "ClientBulkWriteResult" and bool(ours == ("NoneType", None))
     return bool(theirs == ("anySuccessful", ("bool", True)) and ours == ("anySuccessful", ("bool", False)))
@@ -135,7 +143,9 @@ def _without_field(field: Any, fields: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _is_id_of_ended_cursor(theirs: Any, ours: Any) -> bool:
-    """Return True if the cursor ID is 0 in gmongo, because the cursor has ended, and a number in PyMongo."""
+    """Return True if the cursor ID is 0 in gmongo, because the cursor has ended, and a number in
+    PyMongo.
+    """
     return isinstance(theirs, tuple) and theirs[:1] == ("Int64",) and bool(ours == ("int", 0))
 
 

@@ -46,7 +46,9 @@ STARTS = (
 
 
 def check_results() -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """Yield possible results of a server check: the result's name, and the hello reply or None for an error."""
+    """Yield possible results of a server check: the result's name, and the hello reply or None for an
+    error.
+    """
     yield "error", None
     yield "standalone", {**_BASE, "isWritablePrimary": True}
     yield "mongos", {**_BASE, "isWritablePrimary": True, "msg": "isdbgrid"}

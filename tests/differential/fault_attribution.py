@@ -22,7 +22,8 @@ class Verdict(Enum):
 
 
 class Attribution(NamedTuple):
-    """Verdict about a row of the table of calls, with the outcomes of PyMongo (`theirs`) and gmongo (`ours`).
+    """Verdict about a row of the table of calls, with the outcomes of PyMongo (`theirs`) and gmongo
+    (`ours`).
 
     :param reason: Reason why the row is skipped, or an empty text.
     """

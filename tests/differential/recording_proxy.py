@@ -20,7 +20,8 @@ SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
 _INTERNAL_COMMANDS = frozenset(
     {"hello", "ismaster", "isMaster", "endSessions", "killCursors", "killSessions", "saslStart", "saslContinue"}
 )
-# Commands to the database `admin` that a call may send, even if the call may use only one other database.
+# Commands to the database `admin` that a call may send, even if the call may use only one other
+# database.
 _HARMLESS = _INTERNAL_COMMANDS | {
     "ping",
     "buildInfo",
@@ -168,7 +169,9 @@ class RecordingProxy:
 
 
 def _command(message: bytes) -> tuple[int, str, dict[str, Any]]:
-    """Return the flags, the command name, and the command. The command contains the documents of document sequences."""
+    """Return the flags, the command name, and the command. The command contains the documents of
+    document sequences.
+    """
     flags = struct.unpack_from("<I", message)[0]
     command: dict[str, Any] = {}
     sequences: dict[str, list[Any]] = {}

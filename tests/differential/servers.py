@@ -1,4 +1,6 @@
-"""The servers for the comparison of gmongo and PyMongo. The parameter of the fixture ``runner`` selects the server."""
+"""The servers for the comparison of gmongo and PyMongo. The parameter of the fixture ``runner``
+selects the server.
+"""
 
 from __future__ import annotations
 

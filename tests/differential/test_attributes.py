@@ -69,7 +69,9 @@ def _pymongo_module(module: ModuleType) -> ModuleType:
 
 
 def _common_callables() -> Iterator[tuple[str, Any, Any]]:
-    """For each callable that both drivers have, yield its name, PyMongo's callable, and gmongo's callable."""
+    """For each callable that both drivers have, yield its name, PyMongo's callable, and gmongo's
+    callable.
+    """
     yield "find", pymongo.cursor.Cursor.__init__, gmongo.collection.Collection.find
     for ours in MODULES:
         theirs = _pymongo_module(ours)
@@ -110,7 +112,9 @@ OTHER_PARAMETERS = {"ClientOptions", "WaitQueueTimeoutError", "find", "split_opt
 
 
 def _is_missing(theirs: Any, ours: Any) -> bool:
-    """Return True if gmongo lacks a name of PyMongo, or if gmongo's class of this name lacks a public member."""
+    """Return True if gmongo lacks a name of PyMongo, or if gmongo's class of this name lacks a public
+    member.
+    """
     public = {name for name in dir(theirs) if not name.startswith("_")} if inspect.isclass(theirs) else set()
     return ours is None or not public <= set(dir(ours))
 
@@ -130,7 +134,9 @@ def test_modules_and_classes_have_all_public_names_of_pymongo() -> None:
 
 
 def _parameters(function: Any) -> tuple[list[str], bool]:
-    """Return the names of a function's parameters, and True if the function accepts any further arguments."""
+    """Return the names of a function's parameters, and True if the function accepts any further
+    arguments.
+    """
     parameters = [each for each in inspect.signature(function).parameters.values() if each.name != "self"]
     rest = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [each.name for each in parameters if each.kind not in rest], any(each.kind in rest for each in parameters)

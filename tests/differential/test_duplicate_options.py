@@ -26,14 +26,17 @@ from tests.support.cases import rows
 
 # Two different values for each option. For a file option, a value is a key of the fixture `files`.
 VALUES: dict[str, tuple[Any, Any]] = {row["option"]: tuple(row["values"]) for row in rows(__file__) if "values" in row}
-# Options that the tests omit, because an option is valid only with another option. The tests set `connect` themselves.
+# Options that the tests omit, because an option is valid only with another option. The tests set
+# `connect` themselves.
 NEEDS_ANOTHER = {row["option"] for row in rows(__file__) if "values" not in row}
 REJECTED = "refused"
 
 
 @pytest.fixture(autouse=True)
 def without_system_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not load the system's certificate authorities, because loading is slow and no client connects."""
+    """Do not load the system's certificate authorities, because loading is slow and no client
+    connects.
+    """
     monkeypatch.setattr(ssl.SSLContext, "set_default_verify_paths", lambda context: None)
 
 
@@ -70,7 +73,9 @@ class DoubleOption(NamedTuple):
             return driver.MongoClient(f"mongodb://ann:x@h/?{'&'.join(uri)}".rstrip("?"), connect=False, **keywords)
 
     def value(self, driver: Any, indexes: tuple[int, ...]) -> Any:
-        """Return the value of the option in a new client, or REJECTED if the driver rejects the values."""
+        """Return the value of the option in a new client, or REJECTED if the driver rejects the
+        values.
+        """
         try:
             client = self.client(driver, indexes)
         except (driver.errors.ConfigurationError, ValueError, TypeError):
@@ -80,7 +85,9 @@ class DoubleOption(NamedTuple):
         return options.get(self.option.key)
 
     def effective_value(self, driver: Any) -> Any:
-        """Return whether the first and the second value take effect, or REJECTED if the driver rejects the values."""
+        """Return whether the first and the second value take effect, or REJECTED if the driver
+        rejects the values.
+        """
         both = self.value(driver, (0, 1))
         return both if both == REJECTED else (self.value(driver, (0,)) == both, self.value(driver, (1,)) == both)
 

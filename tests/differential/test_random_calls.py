@@ -21,7 +21,8 @@ _settings = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
-# The documents with the IDs 0 to 9 exist. Some writes insert duplicates, and the server rejects some updates.
+# The documents with the IDs 0 to 9 exist. Some writes insert duplicates, and the server rejects some
+# updates.
 _ids = st.integers(0, 14)
 _writes = st.one_of(
     st.builds("InsertOne({{'_id': {}}})".format, _ids),

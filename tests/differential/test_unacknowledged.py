@@ -107,7 +107,9 @@ def _is_rejected_by_both(name: str, theirs: Outcome, ours: Outcome) -> bool:
 
 
 def _raises_before_send(name: str, theirs: Outcome, ours: Outcome) -> bool:
-    """Return True if gmongo raises an error instead of sending a write that an old server rejects silently."""
+    """Return True if gmongo raises an error instead of sending a write that an old server rejects
+    silently.
+    """
     return theirs.error is None and "needs MongoDB" in ours.text and not ours.commands
 
 

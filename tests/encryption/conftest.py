@@ -1,4 +1,6 @@
-"""Fixtures that start a deployment, and create clients and `ClientEncryption` objects of gmongo and PyMongo."""
+"""Fixtures that start a deployment, and create clients and `ClientEncryption` objects of gmongo and
+PyMongo.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def encryption(client):
 
 @pytest.fixture
 def peer(deployment):
-    """Return a client and a `ClientEncryption` of PyMongo that use the deployment and master key of gmongo."""
+    """Return a client and a `ClientEncryption` of PyMongo that use the deployment and master key of
+    gmongo.
+    """
     from pymongo.encryption import ClientEncryption
 
     client: Any = pymongo.MongoClient(deployment.uri)

@@ -168,7 +168,8 @@ def test_mongocryptd_is_spawned_at_first_use_and_after_failed_command(connect, s
         mongocryptd_spawn_args=["--port=1"],
     )
     assert not log.exists()
-    # The client spawns mongocryptd at the first use, and again after each failed command to mongocryptd.
+    # The client spawns mongocryptd at the first use, and again after each failed command to
+    # mongocryptd.
     for times in (2, 3):
         with pytest.raises(EncryptionError):
             disconnected.shop.people.insert_one(dict(ANN))
@@ -362,7 +363,8 @@ def test_close_disconnects_from_mongocryptd(automatic, mongocryptd):
 
 def test_key_vault_is_read_with_read_concern_majority(connect, client, encryption, key, recorder):
     client.shop.people.insert_one({"ssn": encryption.encrypt("1", RANDOMIZED, key)})
-    # A client with an unlimited pool reads keys itself. Another client reads keys with an internal client.
+    # A client with an unlimited pool reads keys itself. Another client reads keys with an internal
+    # client.
     for options in ({"maxPoolSize": 0}, {}):
         automatic = connect(None, {"event_listeners": [recorder], **options}, bypass_query_analysis=True)
         automatic.shop.people.find_one()

@@ -1,4 +1,5 @@
-"""Prose test 3 of Client-Side Encryption: gmongo decrypts and reproduces the official corpus of encrypted values.
+"""Prose test 3 of Client-Side Encryption: gmongo decrypts and reproduces the official corpus of
+encrypted values.
 
 The tests cover the values of the local KMS provider.
 """

@@ -31,7 +31,9 @@ def short_intervals(monkeypatch, virtual_time):
 
 
 class EncryptedScenario(Scenario):
-    """Scenario in which a collection contains encrypted values, and the client must first read the key."""
+    """Scenario in which a collection contains encrypted values, and the client must first read the
+    key.
+    """
 
     options = {"auto_encryption_opts": AutoEncryptionOpts(LOCAL, VAULT, bypass_query_analysis=True)}
     value: Any = "secret"

@@ -100,7 +100,9 @@ def outputs(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -
 
 @pytest.fixture
 def connect(deployment: Any, client: Any, mongocryptd: Mongocryptd) -> Iterator[Callable[[], MongoClient[Any]]]:
-    """Return a function that creates clients. The clients encrypt the field ``ssn`` of ``shop.people``."""
+    """Return a function that creates clients. The clients encrypt the field ``ssn`` of
+    ``shop.people``.
+    """
     client.shop.people.drop()
     with ClientEncryption(LOCAL, VAULT, client, OPTIONS) as encryption:
         key = encryption.create_data_key("local")

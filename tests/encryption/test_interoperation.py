@@ -57,7 +57,9 @@ def test_each_driver_finds_and_decrypts_documents_of_other_driver(client, encryp
 def test_queryable_payloads_of_both_drivers_have_equal_form_and_values(
     encryption, peer, key, algorithm, value, options, options_class, algorithm_options, query_type
 ):
-    """Compare the payloads of gmongo and PyMongo, and let each driver decrypt the payload of the other driver."""
+    """Compare the payloads of gmongo and PyMongo, and let each driver decrypt the payload of the
+    other driver.
+    """
     peer_options = {**options}
     if options_class is not None:
         parameter = "range_opts" if options_class == "RangeOpts" else "string_opts"

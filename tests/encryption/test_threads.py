@@ -1,4 +1,6 @@
-"""Long cryptography runs in the thread pool of the hub, does not stall the event loop, and can be interrupted."""
+"""Long cryptography runs in the thread pool of the hub, does not stall the event loop, and can be
+interrupted.
+"""
 
 from __future__ import annotations
 

@@ -60,7 +60,8 @@ def runner(server: Server) -> Iterator[CallRunner]:
 
 @pytest.fixture(scope="session")
 def simulation() -> Iterator[Callable[[], CallRunner]]:
-    """Return a function that returns a call runner on a simulated deployment. The deployment behaves like MongoDB.
+    """Return a function that returns a call runner on a simulated deployment. The deployment behaves
+    like MongoDB.
 
     The first call of the function starts the deployment.
     """

@@ -72,7 +72,8 @@ def _run_load(server: Server, outage: Callable[[Server], None]) -> dict[str, Any
 
 
 def _errors_of_retries(server: Server) -> set[str]:
-    """Return the classes of the errors that a retry can raise on this server, although the driver is correct.
+    """Return the classes of the errors that a retry can raise on this server, although the driver is
+    correct.
 
     When the stopped server continues, the first attempt and the retry of an insert may run
     concurrently.

@@ -29,7 +29,8 @@ from tests.simulation.answers.notation import is_wrapper
 from .engine import Server, rows_to_run
 
 _TIMEOUT = 5
-# Number of runs that detect whether replies are random. For example, an engine may report errors in a random order.
+# Number of runs that detect whether replies are random. For example, an engine may report errors in a
+# random order.
 _REPEATS = 5
 _SILENCE = SilentServerError.__name__
 _DATABASE = "gmongo_answers"
@@ -71,7 +72,9 @@ def databases(server: Server) -> Iterator[Databases]:
 
 
 def _reply_to(case: Case, database: Any) -> Any:
-    """Run a case with one driver. Return the replies, or the class name of the error that the driver raises."""
+    """Run a case with one driver. Return the replies, or the class name of the error that the driver
+    raises.
+    """
     is_ours = isinstance(database, gmongo.database.Database)
     try:
         with gevent.Timeout(_TIMEOUT, SilentServerError) if is_ours else interrupt_after(_TIMEOUT):

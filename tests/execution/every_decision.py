@@ -1,4 +1,5 @@
-"""Compare each retry decision of the driver with the decision of a second implementation of the specifications.
+"""Compare each retry decision of the driver with the decision of a second implementation of the
+specifications.
 
 The second implementation covers Retryable Reads, Retryable Writes, Client Backpressure and
 Client-side Operations Timeout. The second implementation receives only the names of errors, which
@@ -94,7 +95,9 @@ class Setting:
 
 
 def all_settings() -> Iterator[Setting]:
-    """Yield, for each operation, settings with many combinations of retry options, deadlines and tokens."""
+    """Yield, for each operation, settings with many combinations of retry options, deadlines and
+    tokens.
+    """
     for operation, reads, writes in product(OPERATIONS, (True, False), (True, False)):
         default = Setting(operation, reads, writes)
         for retries, seconds, tokens in product((0, 1, 2), (None, 100.0, 0.15, 0.0), (1000, 1, 0)):

@@ -1,4 +1,5 @@
-"""The retry decisions of the driver equal the decisions of a second implementation (`every_decision.py`).
+"""The retry decisions of the driver equal the decisions of a second implementation
+(`every_decision.py`).
 
 A comparison of decisions detects each fault that a test injects into the driver.
 """

@@ -1,4 +1,6 @@
-"""With ``drainLateReplies``, the pool keeps the connection of an interrupted operation if the reply soon arrives."""
+"""With ``drainLateReplies``, the pool keeps the connection of an interrupted operation if the reply
+soon arrives.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ LARGE = 200_000
 
 
 class DelayingServer(ScriptedServer):
-    """Member of a replica set whose fault :meth:`delay` delays a reply until the test calls :meth:`release`.
+    """Member of a replica set whose fault :meth:`delay` delays a reply until the test calls
+    :meth:`release`.
 
     Before the delay, the server sends pieces of the reply with the lengths in ``pieces``.
     """

@@ -94,7 +94,8 @@ def test_retry_of_rejected_write_may_omit_transaction_number(
 ) -> None:
     """Let a server reject a write, and let the retry use a server without retryable writes.
 
-    A retry checks the support of retryable writes only if the server may have executed the write (BP-A16).
+    A retry checks the support of retryable writes only if the server may have executed the write
+    (BP-A16).
     """
     scripted_client.db.c.find_one()
     numbers = iter([True, False])

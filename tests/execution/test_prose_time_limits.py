@@ -1,6 +1,8 @@
-"""Prose tests of the Client-Side Operations Timeout specification, except tests 2 and 3 about client-side encryption.
+"""Prose tests of the Client-Side Operations Timeout specification, except tests 2 and 3 about
+client-side encryption.
 
-The tests use longer timeouts than the specification. Tests 1 and 11 use small batches instead of 50 megabytes.
+The tests use longer timeouts than the specification. Tests 1 and 11 use small batches instead of 50
+megabytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The session reaper ends interrupted commands and open transactions on the server (``docs/time-limits.md``)."""
+"""The session reaper ends interrupted commands and open transactions on the server
+(``docs/time-limits.md``).
+"""
 
 from __future__ import annotations
 

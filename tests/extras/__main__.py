@@ -1,4 +1,6 @@
-"""``python -m tests.extras NAME`` runs the program of an extra. The program ``none`` uses gmongo without extras."""
+"""``python -m tests.extras NAME`` runs the program of an extra. The program ``none`` uses gmongo
+without extras.
+"""
 
 from __future__ import annotations
 

@@ -69,7 +69,9 @@ def _exchange_compressed_messages(name: str, number: int) -> None:
 
 
 def aws() -> None:
-    """Sign the nonce of the server with credentials from environment variables. MONGODB-AWS needs no packages."""
+    """Sign the nonce of the server with credentials from environment variables. MONGODB-AWS needs no
+    packages.
+    """
     os.environ.update(AWS_ACCESS_KEY_ID="KEY", AWS_SECRET_ACCESS_KEY="SECRET")
 
     def begin(command: dict[str, Any]) -> dict[str, Any]:
@@ -103,7 +105,9 @@ def gssapi() -> None:
 
 
 def ocsp() -> None:
-    """Check the revocation of certificates by stapled responses, and by the responses of an OCSP responder."""
+    """Check the revocation of certificates by stapled responses, and by the responses of an OCSP
+    responder.
+    """
     from tests.support.ocsp import GOOD, REVOKED, Authority, Responder, StaplingServer
 
     authority = Authority()
@@ -170,7 +174,9 @@ def status() -> None:
 
 
 def opentelemetry() -> None:
-    """Create spans with only the API of OpenTelemetry. An application also installs an SDK, which collects spans."""
+    """Create spans with only the API of OpenTelemetry. An application also installs an SDK, which
+    collects spans.
+    """
     from opentelemetry import trace
 
     names: list[str] = []

@@ -1,4 +1,6 @@
-"""Tests that DNS lookups do not block the event loop, and that interruptions end the wait for a lookup."""
+"""Tests that DNS lookups do not block the event loop, and that interruptions end the wait for a
+lookup.
+"""
 
 from __future__ import annotations
 
@@ -181,7 +183,9 @@ interruptions = pytest.mark.parametrize("interrupt", [kill, throw_timeout])
 
 
 def assert_immediate_end(greenlet: gevent.Greenlet, interrupt: Callable[[gevent.Greenlet], None]) -> None:
-    """Interrupt the greenlet, and check that the greenlet ends within 20 iterations of the event loop."""
+    """Interrupt the greenlet, and check that the greenlet ends within 20 iterations of the event
+    loop.
+    """
     turns = gevent.spawn(lambda: [gevent.sleep(0) for _ in range(20)])
     interrupt(greenlet)
     assert not turns.ready()

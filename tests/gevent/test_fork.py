@@ -78,7 +78,9 @@ def server(fork_setup):
 
 @pytest.fixture
 def fork(fork_setup, server):
-    """Return a function that runs a forking program, and returns the output of the parent and the child."""
+    """Return a function that runs a forking program, and returns the output of the parent and the
+    child.
+    """
 
     def run(program, **options):
         arguments = [server.name, fork_setup[0], json.dumps(options)]
@@ -240,7 +242,9 @@ print(reader.get()["_id"], queries)
 
 @pytest.fixture
 def delayed_find(server):
-    """Make the server delay its reply to the next find until the server receives the command ``release``."""
+    """Make the server delay its reply to the next find until the server receives the command
+    ``release``.
+    """
     gate = Event()
     server.fail("find", hold_reply(gate))
     server.replies["release"] = lambda _command: gate.set() or {"ok": 1}
@@ -334,7 +338,8 @@ in_child(lambda: print(client.db.c.find_one({"_id": "child"})["_id"]))
 
 @pytest.mark.parametrize("child", ["active", "idle"])
 def test_only_parent_reads_late_reply(fork, server, delayed_find, child):
-    """The child closes its copy of the connection on which the late reply arrives, and does not read the reply.
+    """The child closes its copy of the connection on which the late reply arrives, and does not read
+    the reply.
 
     The parent sends ``killSessions`` on a second connection.
     """

@@ -118,7 +118,9 @@ def deployment():
 
 
 def run_program(deployment, *scenario):
-    """Run :data:`PROGRAM` with the arguments of a scenario, and return the JSON object that the program prints."""
+    """Run :data:`PROGRAM` with the arguments of a scenario, and return the JSON object that the
+    program prints.
+    """
     command = [sys.executable, "-W", "error", "-c", PROGRAM, deployment.uri, *scenario]
     child = gevent.subprocess.run(command, capture_output=True, text=True)
     assert (child.returncode, child.stderr) == (0, "")

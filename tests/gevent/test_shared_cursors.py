@@ -1,4 +1,6 @@
-"""Tests that a cursor returns each document exactly once, even if greenlets share the cursor or a decoder fails."""
+"""Tests that a cursor returns each document exactly once, even if greenlets share the cursor or a
+decoder fails.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,9 @@ def reset_decoder(setup: ReaderSetup) -> Iterator[None]:
 
 
 class InsertStream:
-    """A change stream that behaves like a cursor: the stream returns the inserts of :data:`NUMBERS`, and then ends."""
+    """A change stream that behaves like a cursor: the stream returns the inserts of :data:`NUMBERS`,
+    and then ends.
+    """
 
     def __init__(self, collection: Any) -> None:
         self.stream = collection.watch(max_await_time_ms=5, batch_size=2)

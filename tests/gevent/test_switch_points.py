@@ -37,7 +37,9 @@ from tests.support import wait
 
 @pytest.fixture(scope="module")
 def real_deployment(request):
-    """Return a real server if the command line has the option ``--mongodb-members``, and None otherwise."""
+    """Return a real server if the command line has the option ``--mongodb-members``, and None
+    otherwise.
+    """
     if not request.config.getoption("--mongodb-members"):
         return None
     return RealDeployment(request.getfixturevalue("mongodb_server").uri)

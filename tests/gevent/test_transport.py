@@ -1,4 +1,6 @@
-"""Tests of the transport: the socket sends and receives messages in pieces, and greenlets are interrupted."""
+"""Tests of the transport: the socket sends and receives messages in pieces, and greenlets are
+interrupted.
+"""
 
 from __future__ import annotations
 

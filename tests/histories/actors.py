@@ -265,7 +265,8 @@ class CausalReader(Actor):
             raise Violation(f"{token}: the operation time of the session decreased")
         sent = [each.body for each in self._deployment.commands.named("find") if each.body.get("comment") == token]
         followed = [body.get("readConcern", {}).get("afterClusterTime") for body in sent]
-        # The reply to a failed attempt also advances the operation time. The next attempt sends the advanced time.
+        # The reply to a failed attempt also advances the operation time. The next attempt sends the
+        # advanced time.
         if not sent or followed[0] != before or followed != sorted(followed):
             raise Violation(f"{token}: expected afterClusterTime {before}, but sent {followed}")
 

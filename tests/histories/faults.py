@@ -10,7 +10,8 @@ import gevent
 
 from gmongo.testing import Deployment, VirtualTime
 
-# Error codes of transient server errors: state changes, overload, and an error that is retryable because of its label.
+# Error codes of transient server errors: state changes, overload, and an error that is retryable
+# because of its label.
 _CODES = (91, 189, 10107, 11600, 11602, 13435, 13436, 262, 6, 7, 89, 134)
 _COMMANDS = (
     "insert",

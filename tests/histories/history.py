@@ -31,7 +31,8 @@ from tests.histories.faults import Faults
 TOPOLOGIES = ("standalone", "replica_set", "sharded", "load_balanced")
 _LENGTH = 20.0  # Seconds, at the beginning of a history, in which the history causes faults.
 _PATIENCE = 3600.0  # Seconds in which all operations must end after all faults are repaired.
-# After 20 s, the server aborts the transaction of a killed greenlet, so that other operations can write its documents.
+# After 20 s, the server aborts the transaction of a killed greenlet, so that other operations can
+# write its documents.
 _PARAMETERS = {"transactionLifetimeLimitSeconds": 20, "ttlMonitorSleepSecs": 1}
 _DATE = datetime.datetime(2030, 1, 1)
 

@@ -1,4 +1,6 @@
-"""Tests that run ten histories of each topology. ``python -m tests.histories --count 10000`` runs more histories."""
+"""Tests that run ten histories of each topology. ``python -m tests.histories --count 10000`` runs
+more histories.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ def first_violation(topology: str, seeds: range) -> str:
 
 
 class TestInvariantChecks:
-    """Each test adds a defect to the driver or a server, and checks that a history detects the defect."""
+    """Each test adds a defect to the driver or a server, and checks that a history detects the
+    defect.
+    """
 
     def test_lost_acknowledged_write_is_detected(self, monkeypatch: pytest.MonkeyPatch) -> None:
         real = Collection.insert_one

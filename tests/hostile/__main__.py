@@ -1,4 +1,5 @@
-"""``python -m tests.hostile`` runs long campaigns: a client communicates with servers that send wrong replies or fail.
+"""``python -m tests.hostile`` runs long campaigns: a client communicates with servers that send wrong
+replies or fail.
 
 Without a campaign name, all campaigns run one after another. `--cases` is the number of
 cases of each campaign, and `--minutes` is the time limit of all campaigns together. `--topology`

@@ -57,7 +57,9 @@ class Finding(NamedTuple):
 
 
 def encodings_of(secret: str) -> list[str]:
-    """Return the texts that disclose a secret: plain, hexadecimal, and base64 at each of three byte offsets."""
+    """Return the texts that disclose a secret: plain, hexadecimal, and base64 at each of three byte
+    offsets.
+    """
     raw = secret.encode()
     inside = [b64encode(b"\0" * shift + raw).decode()[4:-4] for shift in range(3)]
     return [secret, raw.hex(), *inside]

@@ -44,7 +44,9 @@ class InheritedUseDetector(CommandEventChecker):
         self._of_parent: frozenset[Any] = frozenset()
 
     def mark_forked(self) -> None:
-        """After the fork, record in the child that all known sessions and cursors belong to the parent."""
+        """After the fork, record in the child that all known sessions and cursors belong to the
+        parent.
+        """
         self._of_parent = frozenset(self._used.keys() | self._opened)
         self._used = {}
 
@@ -74,8 +76,8 @@ class Child:
     """A forked child process, as an object in the parent.
 
     :param fork: a function in :data:`FORKS`.
-    :param close_server_sockets: function that closes the child's copies of the servers' sockets, without a
-        switch to the hub.
+    :param close_server_sockets: function that closes the child's copies of the servers' sockets,
+        without a switch to the hub.
     :param run: function that runs in the child. The child sends the JSON result of the function to
         the parent.
     """

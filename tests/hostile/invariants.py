@@ -45,7 +45,8 @@ class CommandEventChecker(CommandListener):
 
 
 def attempt(operation: Any) -> BaseException | None:
-    """Run an operation. Return the documented error that the operation raises, or None if the operation succeeds.
+    """Run an operation. Return the documented error that the operation raises, or None if the
+    operation succeeds.
 
     :raises Violation: the operation raises an error outside ``DOCUMENTED``, or does not end in
         time.

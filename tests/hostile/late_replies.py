@@ -94,7 +94,9 @@ class _Server:
 
 
 class _LateReplyCounter:
-    """Context manager that counts late replies: `read` counts the replies that the driver reads completely."""
+    """Context manager that counts late replies: `read` counts the replies that the driver reads
+    completely.
+    """
 
     def __init__(self) -> None:
         self.read = self.given_up = 0

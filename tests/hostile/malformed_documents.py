@@ -60,7 +60,9 @@ def random_value(rng: random.Random) -> Any:
 
 
 def value_paths(document: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the path of each value in a document, including the values in nested documents and arrays."""
+    """Return the path of each value in a document, including the values in nested documents and
+    arrays.
+    """
     paths: list[tuple[Any, ...]] = []
     items = document.items() if isinstance(document, dict) else enumerate(document)
     for name, each in items:

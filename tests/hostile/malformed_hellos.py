@@ -103,7 +103,9 @@ class _Case:
         return error
 
     def _recover(self, client: MongoClient[Any]) -> None:
-        """Check that an operation succeeds, unless a malformed reply made the client remove or reject the server."""
+        """Check that an operation succeeds, unless a malformed reply made the client remove or reject
+        the server.
+        """
         # The time limit is long, because connections may time out several times on a busy machine.
         end = monotonic() + 20
         address = "127.0.0.1", self.peer.port

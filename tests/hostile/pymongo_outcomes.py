@@ -1,4 +1,6 @@
-"""``python -m tests.hostile.pymongo_outcomes CASES SEED``: send malformed replies to PyMongo, and count outcomes."""
+"""``python -m tests.hostile.pymongo_outcomes CASES SEED``: send malformed replies to PyMongo, and
+count outcomes.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _WITH_MODELS = frozenset({"_bulk", "_client_bulk"})
 
 
 def main(cases: int, seed: int) -> Counter[str]:
-    """Run the cases of :class:`MalformedReplies` with PyMongo, and return the number of cases by outcome."""
+    """Run the cases of :class:`MalformedReplies` with PyMongo, and return the number of cases by
+    outcome.
+    """
     campaign, outcomes = MalformedReplies(seed), Counter[str]()
     operations = [each for each in OPERATIONS if each.__name__ not in _WITH_MODELS]
     with CallbackServer(campaign._answer) as campaign._peer:

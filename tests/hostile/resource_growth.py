@@ -15,14 +15,17 @@ from tests.support.greenlets import living_greenlets
 
 _LEAST_STEPS = 12  # Minimum number of steps for a computation of the growth.
 _WARM_UP = 1 / 3  # Share of the steps, at the beginning of a run, that the regression line omits.
-# Permitted rise of each resource on its regression line, from the end of the warm-up to the end of the run.
+# Permitted rise of each resource on its regression line, from the end of the warm-up to the end of
+# the run.
 _TOLERANCE = {"memory": 0.03, "descriptors": 1.0, "greenlets": 1.0, "watchers": 1.0, "objects": 2000.0}
 _RELATIVE = ("memory",)
 _ERRORS = 3  # A rise above this number of standard errors is significant.
 
 
 def measure_resources() -> dict[str, float]:
-    """Return the memory of the process in bytes, and the number of descriptors, greenlets, watchers and objects."""
+    """Return the memory of the process in bytes, and the number of descriptors, greenlets, watchers
+    and objects.
+    """
     with open("/proc/self/statm") as statistics:
         memory = int(statistics.read().split()[1]) * resource.getpagesize()
     return {

@@ -563,7 +563,9 @@ class Soak:
         self.slopes.add(measure_resources())
 
     def _check_released(self, before: tuple[int, int]) -> None:
-        """Check that objects of ended workers and file descriptors are released, without the garbage collector."""
+        """Check that objects of ended workers and file descriptors are released, without the garbage
+        collector.
+        """
         gevent.sleep(0.01)
         if WorkerObject.alive:
             raise Violation(f"{WorkerObject.alive} ended workers have living locals")

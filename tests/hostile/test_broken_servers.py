@@ -51,7 +51,9 @@ broken = pytest.mark.parametrize(("fault", "kind", "message"), BROKEN.values(), 
 
 @pytest.fixture(autouse=True)
 def quick_checks(monkeypatch):
-    """Reduce the minimum interval between server checks to 10 ms, so that tests need not wait for checks."""
+    """Reduce the minimum interval between server checks to 10 ms, so that tests need not wait for
+    checks.
+    """
     monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 0.01)
 
 
@@ -73,7 +75,8 @@ def session_id_of(command):
 
 
 def check_resources(client, server, sessions_lost):
-    """Check that no connection is in use, that new operations succeed, and that the client ends its sessions.
+    """Check that no connection is in use, that new operations succeed, and that the client ends its
+    sessions.
 
     :param sessions_lost: the number of sessions that the client discarded because their connection
         failed. The client ends such a session if the server may have an open cursor.

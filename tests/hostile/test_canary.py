@@ -275,7 +275,8 @@ def test_use_of_credential_service_discloses_no_secret(
         keys = {"SecretAccessKey": SECRETS["secret access key"], "Token": SECRETS["session token"]}
         return status, bson.json_util.dumps({**given, **keys, "Expiration": SECRETS["session token"]})
 
-    # With MONGODB-AWS, the driver fetches the credentials only after a valid first reply of the server.
+    # With MONGODB-AWS, the driver fetches the credentials only after a valid first reply of the
+    # server.
     first = aws_answer if environment == "aws" else echo
     with Endpoint(answer) as endpoint, ScriptedServer({"saslStart": first, "saslContinue": echo}) as server:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{endpoint.url}/credentials")

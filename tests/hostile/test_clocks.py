@@ -36,7 +36,9 @@ JUMPS: dict[str, Callable[[Clocks], None]] = {
 
 
 def check_durations(recorder: Recorder) -> None:
-    """Check that the pool closed no connection as idle, and that the durations in all events are plausible."""
+    """Check that the pool closed no connection as idle, and that the durations in all events are
+    plausible.
+    """
     assert "idle" not in [event.reason for event in recorder.events_named("ConnectionClosed")]
     durations = [
         event.duration

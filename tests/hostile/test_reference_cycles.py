@@ -155,7 +155,9 @@ FAILURES = {
 
 
 def text_after_release(call: Callable[[], object], *errors: type[Exception]) -> str:
-    """Handle the error of `call`, check that the local variables are released, and return the text of the error."""
+    """Handle the error of `call`, check that the local variables are released, and return the text of
+    the error.
+    """
     request = Request()
     watched = weakref.ref(request)
 
@@ -179,7 +181,9 @@ def test_handled_error_reply_releases_local_variables(reply: dict[str, Any]) -> 
 
 
 def test_handled_timeout_before_send_releases_local_variables() -> None:
-    """For example, the time limit of `abort_transaction` can pass before `abort_transaction` sends its command."""
+    """For example, the time limit of `abort_transaction` can pass before `abort_transaction` sends
+    its command.
+    """
 
     def act() -> None:
         with interrupt_after(0, NetworkTimeout("no time")):

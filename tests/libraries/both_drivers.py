@@ -15,7 +15,8 @@ from xml.etree import ElementTree
 from gmongo.testing import DeploymentProcess
 
 PLUGINS = Path(__file__).parent / "plugins"
-# For each driver, the beginning of a command that monkey-patches the standard library and runs a module.
+# For each driver, the beginning of a command that monkey-patches the standard library and runs a
+# module.
 RUNNERS = {
     "pymongo": (sys.executable, "-m", "gevent.monkey", "--module"),
     "gmongo": (sys.executable, "-m", "gmongo", "-m"),

@@ -47,8 +47,9 @@ class Suite:
         return os.environ.get(self.checkout_variable)
 
 
-# The suite of mongomock excludes tests that expect generated IDs to be greater than explicit IDs.
-# If the source distribution of a library contains no tests that use a server, a script tests the library.
+# The suite of mongomock excludes tests that expect generated IDs to be greater than explicit IDs. If
+# the source distribution of a library contains no tests that use a server, a script tests the
+# library.
 SUITES = tuple(Suite(**row) for row in rows(__file__, "suites"))
 # File in the folder `scripts` -> required distributions. A library has a script if its own tests
 # are not in the source distribution, use no server, or mostly fail with PyMongo.

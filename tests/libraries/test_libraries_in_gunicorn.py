@@ -44,7 +44,8 @@ def test_application_gives_equal_responses_with_both_drivers(name, tmp_path):
     pymongo_responses, pymongo_errors = responses_to_visitors(
         name, "PyMongo", tmp_path / "pymongo", "-c", str(SETTINGS)
     )
-    # PyMongo cannot run with `--preload`, because gunicorn loads the application before the fork and the monkey-patch.
+    # PyMongo cannot run with `--preload`, because gunicorn loads the application before the fork and
+    # the monkey-patch.
     for log, options in (("gmongo", ()), ("preloaded", ("--preload",))):
         gmongo_responses, errors = responses_to_visitors(name, "gmongo", tmp_path / log, "-c", str(settings), *options)
         assert gmongo_responses == pymongo_responses

@@ -1,4 +1,6 @@
-"""Tests of PyMongo's names after ``import gmongo.as_pymongo``. Each program runs in a separate process."""
+"""Tests of PyMongo's names after ``import gmongo.as_pymongo``. Each program runs in a separate
+process.
+"""
 
 from __future__ import annotations
 

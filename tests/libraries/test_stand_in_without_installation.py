@@ -1,4 +1,6 @@
-"""Tests of components of the stand-in for PyMongo. The tests do not install the stand-in in this process."""
+"""Tests of components of the stand-in for PyMongo. The tests do not install the stand-in in this
+process.
+"""
 
 from __future__ import annotations
 

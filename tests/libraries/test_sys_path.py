@@ -76,5 +76,6 @@ def test_program_run_by_gmongo_has_sys_path_of_program_run_by_interpreter(folder
     for name, program in PROGRAMS.items():
         expected = run(folders, variables, *flags, *program)
         assert run(folders, variables, *flags, "-m", "gmongo", "--no-patch", *program).stdout == expected.stdout, name
-        # With flags such as -I, the interpreter cannot run a module of the current directory, and prints nothing.
+        # With flags such as -I, the interpreter cannot run a module of the current directory, and
+        # prints nothing.
         assert expected.stdout or "-m" in program, name

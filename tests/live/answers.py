@@ -1,4 +1,6 @@
-"""Compare the replies of the server with recorded replies of MongoDB, and with replies of the simulation."""
+"""Compare the replies of the server with recorded replies of MongoDB, and with replies of the
+simulation.
+"""
 
 from __future__ import annotations
 

@@ -87,7 +87,9 @@ def _call_runner(target: Target) -> Iterator[CallRunner]:
 
 @contextmanager
 def _simulated_call_runner(target: Target) -> Iterator[Any]:
-    """Yield a call runner on a simulated deployment with the topology and about the version of the target."""
+    """Yield a call runner on a simulated deployment with the topology and about the version of the
+    target.
+    """
     release = tuple(map(int, target.version.split(".")[:2]))
     version = "{}.{}".format(*min(max(release, OLDEST_VERSION), NEWEST_VERSION))
     with DeploymentProcess(*_KINDS[target.topology], "--version", version) as deployment:

@@ -1,4 +1,6 @@
-"""Run a campaign of interrupted operations, and the example web application, on the target deployment."""
+"""Run a campaign of interrupted operations, and the example web application, on the target
+deployment.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ class LiveStep(Step):
         gevent.sleep(_OUTAGE)
 
     def _random_member(self) -> Server:
-        """Return the primary in two of three calls, because the loss of a primary affects most operations."""
+        """Return the primary in two of three calls, because the loss of a primary affects most
+        operations.
+        """
         assert self._target.replica_set is not None
         members = self._target.replica_set.members
         return self._target.replica_set.primary if self.rng.random() < 0.67 else self.rng.choice(members)

@@ -52,13 +52,15 @@ def run_mongod(
     :param compressor: the compressor that the URI contains; None for no compression.
     :param accepts_version_2: True if the servers accept version 2 of the Stable API, which official
         tests use.
-    :param api_version: the Stable API version that each command must have; None if commands need no version.
+    :param api_version: the Stable API version that each command must have; None if commands need no
+        version.
     """
     settings: dict[str, Any] = {
         "tls": tls or mechanism == "MONGODB-X509",
         "users": {_USER: _PASSWORD} if mechanism else {},
         "require_api_version": api_version is not None,
-        # At each refresh, the server closes the cursors of ended sessions. The default is five minutes.
+        # At each refresh, the server closes the cursors of ended sessions. The default is five
+        # minutes.
         "parameters": {"acceptApiVersion2": accepts_version_2, "logicalSessionRefreshMillis": 3000},
     }
     options = {"compressors": compressor} if compressor else {}

@@ -150,7 +150,9 @@ def _run_case(
 
 
 def multiply_times(value: Any, factor: int, is_time: bool = False) -> Any:
-    """Return the JSON value with each number multiplied by the factor if its key is the name of a time."""
+    """Return the JSON value with each number multiplied by the factor if its key is the name of a
+    time.
+    """
     if isinstance(value, dict):
         return {
             key: multiply_times(inner, factor, is_time or _TIME.fullmatch(key) is not None)

@@ -72,7 +72,9 @@ class LiveDeployment:
 
 
 class _Results:
-    """Pytest plugin that marks each test with ``real_time``, and adds the outcome of the test to the report."""
+    """Pytest plugin that marks each test with ``real_time``, and adds the outcome of the test to the
+    report.
+    """
 
     def __init__(self, report: Report) -> None:
         self._report = report

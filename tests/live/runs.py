@@ -1,4 +1,5 @@
-"""``python -m tests.live.runs ci`` or ``long`` runs tests on `mongod` servers, for continuous integration and for tox.
+"""``python -m tests.live.runs ci`` or ``long`` runs tests on `mongod` servers, for continuous
+integration and for tox.
 
 Each run is a separate program with separate servers. Two runs are executed concurrently.
 ``--program`` and the environment variable GMONGO_MONGODS (paths separated by colons) add runs with

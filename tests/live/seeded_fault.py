@@ -1,4 +1,5 @@
-"""``python -m tests.live.seeded_fault`` starts a simulated deployment with a fault, which ``tests.live`` must detect.
+"""``python -m tests.live.seeded_fault`` starts a simulated deployment with a fault, which
+``tests.live`` must detect.
 
 The reply to ``distinct`` omits the first value. Apart from this fault, the program behaves like
 ``python -m gmongo.testing``.

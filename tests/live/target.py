@@ -1,4 +1,6 @@
-"""The deployment that a URI selects: its topology, its servers, and the commands that the run may send."""
+"""The deployment that a URI selects: its topology, its servers, and the commands that the run may
+send.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,8 @@ class Target:
         return {event.service_id for event in recorder.events_named("CommandStarted")}
 
     def uri_of_one_mongos(self) -> str:
-        """Return a URI that connects clients to only one mongos, so that a fail point affects all commands.
+        """Return a URI that connects clients to only one mongos, so that a fail point affects all
+        commands.
 
         :raises Skip: The load balancer has several services, and --one-mongos is missing.
         """

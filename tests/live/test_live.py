@@ -1,4 +1,6 @@
-"""Tests of ``tests.live``: permitted commands, rejected deployments and reports. Complete runs are in the long tier."""
+"""Tests of ``tests.live``: permitted commands, rejected deployments and reports. Complete runs are in
+the long tier.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def target(deployment: Deployment) -> Iterator[Target]:
 
 
 def forbidden_commands(deployment: Any, run: str) -> list[str]:
-    """Return the forbidden commands, which use databases of other users or affect the whole deployment."""
+    """Return the forbidden commands, which use databases of other users or affect the whole
+    deployment.
+    """
     foreign = []
     for command in deployment.commands:
         database = command.body.get("$db", "admin")

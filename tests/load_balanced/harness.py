@@ -41,7 +41,9 @@ def collect_garbage() -> None:
 
 
 def connections_of_commands(deployment: Deployment, *names: str) -> list[int]:
-    """Return, in order of arrival, the connection ID of each received command whose name is in `names`."""
+    """Return, in order of arrival, the connection ID of each received command whose name is in
+    `names`.
+    """
     return [command.connection for command in deployment.commands.named(*names)]
 
 

@@ -98,7 +98,9 @@ def test_authentication_error_clears_only_service_of_connection(error_kind: str,
 
 
 def _find_on_new_connection(client: Any) -> None:
-    """Check out the only connection, and run a `find`, so that the client creates a second connection."""
+    """Check out the only connection, and run a `find`, so that the client creates a second
+    connection.
+    """
     with checked_out(client._topology.pools()[0]):
         client.db.c.find_one()
 

@@ -33,7 +33,8 @@ def test_each_service_behind_load_balancer_has_own_service_id(
 
 @pytest.mark.requirement("LB-74")
 def test_client_works_with_and_without_proxy_protocol(deployment: Deployment, connect: Any) -> None:
-    # A direct connection to a service begins without a PROXY header, which only a load balancer sends.
+    # A direct connection to a service begins without a PROXY header, which only a load balancer
+    # sends.
     direct = f"mongodb://{deployment.members[0].address}/?loadBalanced=true"
     assert connect(direct).db.c.find_one() == connect(deployment).db.c.find_one() == {"_id": 0}
 

@@ -17,7 +17,9 @@ from tests.mutations import named_trials, random_trials
 
 
 def main() -> int:
-    """Run the selected mutations. Return 1 if a mutation survives or cannot run, and 2 if a name is unknown."""
+    """Run the selected mutations. Return 1 if a mutation survives or cannot run, and 2 if a name is
+    unknown.
+    """
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="number of parallel mutations")
     parser.add_argument(

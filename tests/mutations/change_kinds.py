@@ -231,7 +231,9 @@ def changes_behaviour(change: Change, source: str) -> bool:
 
 
 def _executable_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a node and all nodes below this node, except annotations, docstrings and the contents of f-strings."""
+    """Yield a node and all nodes below this node, except annotations, docstrings and the contents of
+    f-strings.
+    """
     if isinstance(node, (ast.JoinedStr, ast.Import, ast.ImportFrom)):
         return
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):

@@ -19,7 +19,8 @@ class MutationError(Exception):
 
 @dataclass(frozen=True)
 class Mutation:
-    """A change of a file below ``gmongo``: `new` replaces `old`, which occurs exactly once in the file.
+    """A change of a file below ``gmongo``: `new` replaces `old`, which occurs exactly once in the
+    file.
 
     :param what: the fault that the changed code has.
     :param tests: test files below ``tests`` without suffix, or IDs of requirements whose tests

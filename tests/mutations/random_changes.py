@@ -72,7 +72,8 @@ class RandomChange:
         return f"{self.file}:{self.line} ({self.kind})"
 
     def apply(self, source: str) -> str | None:
-        """Return a copy of `source` that has the change, or None if `source` does not contain the lines `old`.
+        """Return a copy of `source` that has the change, or None if `source` does not contain the
+        lines `old`.
 
         If the lines occur several times, change the occurrence that is nearest to `line`.
         """
@@ -102,7 +103,8 @@ def files(names: Iterable[str] = ()) -> list[str]:
 
 
 def draw_changes(sources: Mapping[str, str], count: int, seed: int) -> list[RandomChange]:
-    """Return random changes. A draw selects a random line, then a kind of change, and then a change of this kind.
+    """Return random changes. A draw selects a random line, then a kind of change, and then a change
+    of this kind.
 
     :param sources: the source code of each file.
     """
@@ -212,7 +214,9 @@ def _sorted_by_cost(tests: Iterable[Test], file: str) -> list[Test]:
 
 
 def _sorted_with_cheapest_of_functions_first(tests: Iterable[Test], file: str) -> list[Test]:
-    """Return the cheapest test of each test function, then the second cheapest test of each function, and so on."""
+    """Return the cheapest test of each test function, then the second cheapest test of each function,
+    and so on.
+    """
     seen: Counter[str] = Counter()
     rounds = []
     for test in _sorted_by_cost(tests, file):
@@ -223,7 +227,9 @@ def _sorted_with_cheapest_of_functions_first(tests: Iterable[Test], file: str) -
 
 
 def _is_test_of(tests: str, file: str) -> bool:
-    """Return True if a test file is in the test folder for the package of `file`, or imports the module `file`."""
+    """Return True if a test file is in the test folder for the package of `file`, or imports the
+    module `file`.
+    """
     package = file.partition("/")[0] if "/" in file else "api"
     return tests.startswith(f"tests/{_TESTS_OF.get(package, package)}/") or tests in _test_files_that_import(file)
 
@@ -240,7 +246,8 @@ def _reaching_tests(recording: Recording, random_change: RandomChange) -> set[Te
     # The line is in the head of a function, so all tests of the function may detect the change.
     if found and lines:
         return found
-    # A test may use an object that the line creates on import, although the test does not run the line.
+    # A test may use an object that the line creates on import, although the test does not run the
+    # line.
     if names:
         importing = {*_test_files_that_import(random_change.file), *_READ_ALL_MODULES}
         found.update(test for test in recording.tests.values() if test.name.partition("::")[0] in importing)

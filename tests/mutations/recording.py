@@ -72,7 +72,8 @@ class Recording:
     """The recorded tests.
 
     :ivar tests: the tests that passed, by name.
-    :ivar failed: the names of the tests that failed during the recording, in which the code had no mutation.
+    :ivar failed: the names of the tests that failed during the recording, in which the code had no
+        mutation.
     """
 
     tests: dict[str, Test] = field(default_factory=dict)
@@ -207,7 +208,9 @@ def _digest(path: Path) -> str:
 
 
 def _recorded_source(part: Path, file: str) -> str:
-    """Return the source code of a file when the recording was made, or an empty text if the file did not exist."""
+    """Return the source code of a file when the recording was made, or an empty text if the file did
+    not exist.
+    """
     path = part / "gmongo" / file
     return path.read_text("utf-8") if path.exists() else ""
 
@@ -221,7 +224,8 @@ class _Plugin:
         self._into = output_folder
         settings = output_folder / "settings"
         settings.write_text(_SETTINGS.format(output_folder=output_folder, root=ROOT), "utf-8")
-        # In this process, coverage.py must not patch `fork`, because a forked child of this process must not record.
+        # In this process, coverage.py must not patch `fork`, because a forked child of this process
+        # must not record.
         self._coverage = coverage.Coverage(
             data_file=str(output_folder / "lines.tests"),
             include=[f"{ROOT}/gmongo/*"],

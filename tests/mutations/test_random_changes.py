@@ -1,4 +1,6 @@
-"""Tests of random mutations: how changes are drawn, which tests are chosen, and which outcome a run has."""
+"""Tests of random mutations: how changes are drawn, which tests are chosen, and which outcome a run
+has.
+"""
 
 from __future__ import annotations
 

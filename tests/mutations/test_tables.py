@@ -1,4 +1,6 @@
-"""Tests that the text of each hand-written mutation occurs in gmongo, and that the mutation changes the behaviour."""
+"""Tests that the text of each hand-written mutation occurs in gmongo, and that the mutation changes
+the behaviour.
+"""
 
 from __future__ import annotations
 

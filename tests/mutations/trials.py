@@ -174,7 +174,9 @@ def run_in_copies(items: Iterable[Item], jobs: int, run: Callable[[Item, Path], 
 
 
 class _Plugin:
-    """Pytest plugin that runs only the selected tests, and writes a line at the start and the end of each test."""
+    """Pytest plugin that runs only the selected tests, and writes a line at the start and the end of
+    each test.
+    """
 
     def __init__(self, progress: str, selected_tests: str) -> None:
         self._progress = Path(progress)

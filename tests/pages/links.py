@@ -1,4 +1,6 @@
-"""``python -m tests.pages.links FOLDER`` checks the links and anchors in the HTML pages of the built documentation."""
+"""``python -m tests.pages.links FOLDER`` checks the links and anchors in the HTML pages of the built
+documentation.
+"""
 
 from __future__ import annotations
 

@@ -35,7 +35,8 @@ ITEM = re.compile(r"^ *(?:[-*+]|\d+\.|#+|>|:) +")
 FIELD = re.compile(r" *:\w[^:]*: ")
 SPAN = re.compile(r"(`+).+?\1", re.DOTALL)
 EXAMPLE = re.compile(r"::\n(?:\n|    .*\n)+|^ *>>> .*\n(?:.+\n)*", re.MULTILINE)
-# The pattern also matches string literals, because a character # in a string literal does not begin a comment.
+# The pattern also matches string literals, because a character # in a string literal does not begin a
+# comment.
 COMMENT = re.compile(
     r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|' + r"'(?:\\.|[^'\\\n])*'|(^ *#.*(?:\n *#.*)*|#.*)", re.MULTILINE
 )
@@ -46,7 +47,9 @@ ABBREVIATION = re.compile(r"\b(e\.g|i\.e|etc|vs|No)\.")
 
 
 def paragraphs(text: str) -> Iterator[str]:
-    """Yield each paragraph, list item, heading and table cell, without code blocks and generated parts."""
+    """Yield each paragraph, list item, heading and table cell, without code blocks and generated
+    parts.
+    """
     paragraph: list[str] = []
     for line in [*FENCE.sub("\n", GENERATED.sub("\n", text)).splitlines(), ""]:
         row, begins = line.lstrip().startswith("|"), ITEM.match(line) or FIELD.match(line)

@@ -1,4 +1,5 @@
-"""``python -m tests.pymongo_suite`` runs PyMongo's tests with gmongo, on simulated deployments or real servers.
+"""``python -m tests.pymongo_suite`` runs PyMongo's tests with gmongo, on simulated deployments or
+real servers.
 
 A test that does not pass with gmongo also runs with PyMongo. If a test passes only with PyMongo, a
 line in ``differences.tsv`` must explain its failure. The run fails if the table does not explain a
@@ -103,7 +104,8 @@ def repeat_failures(results: Results, table: dict[str, differences.Difference], 
 
 
 def faults_of_outcomes(results: Results, table: dict[str, differences.Difference], folder: Path) -> list[str]:
-    """Return a text for each failure that the table does not explain, and for each invalid or obsolete line.
+    """Return a text for each failure that the table does not explain, and for each invalid or
+    obsolete line.
 
     :param folder: Folder with PyMongo's package ``test``.
     """
@@ -119,7 +121,8 @@ def faults_of_outcomes(results: Results, table: dict[str, differences.Difference
         passed |= {name for name, outcome in gmongo.items() if outcome.kind == "passed"}
         for name in differences.unexplained_tests(found, table, folder):
             faults.append(f"{deployment}: {name} {found[name].kind}: {_shortened(found[name].text)}")
-    # Some lines apply to only one deployment, so a run on some deployments cannot detect obsolete lines.
+    # Some lines apply to only one deployment, so a run on some deployments cannot detect obsolete
+    # lines.
     if {deployment for _driver, deployment in results} == set(DEPLOYMENTS):
         faults += [f"{name} passes: remove its line" for name in differences.obsolete_tests(seen, passed, table)]
     return faults + [f"{name} is no test: remove its line" for name in differences.unknown_tests(run, table)]
@@ -144,7 +147,9 @@ def _outcome_column(name: str, results: Results, deployment: str, table: Mapping
 
 
 def report(results: Results, table: Mapping[str, differences.Difference]) -> Iterator[str]:
-    """Yield the lines of two tables with the outcomes of gmongo: for each deployment, and for each file."""
+    """Yield the lines of two tables with the outcomes of gmongo: for each deployment, and for each
+    file.
+    """
     by_file: dict[str, Counter[str]] = {}
     by_deployment: dict[str, Counter[str]] = {}
     for driver, deployment in results:

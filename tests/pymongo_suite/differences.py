@@ -78,7 +78,9 @@ def outcomes_that_differ(pymongo: Outcomes, gmongo: Outcomes) -> dict[str, Outco
 
 
 def module_of(test: str) -> str:
-    """Return the module that the name of a test contains, such as ``test_cursor`` or ``mockupdb.test_auth``."""
+    """Return the module that the name of a test contains, such as ``test_cursor`` or
+    ``mockupdb.test_auth``.
+    """
     package, prefix, name = test.partition("test_")
     return package + prefix + name.partition(".")[0]
 
@@ -89,7 +91,8 @@ def file_of(test: str) -> str:
 
 
 def source_of(test: str, folder: Path) -> str:
-    """Return the source code of a test, including its decorators, or an empty text if the test is generated.
+    """Return the source code of a test, including its decorators, or an empty text if the test is
+    generated.
 
     :param folder: Folder with PyMongo's package ``test``.
     """

@@ -96,7 +96,8 @@ def _is_called_by_gmongo() -> bool:
 
 
 def _replacement_in_stand_in(value: Any) -> Any:
-    """Return the module or class of the stand-in that replaces `value`, a module or class of the copy.
+    """Return the module or class of the stand-in that replaces `value`, a module or class of the
+    copy.
 
     If the stand-in has no replacement, return `value`.
     """

@@ -1,4 +1,6 @@
-"""Download PyMongo's tests in the installed version, and create a renamed copy of the installed PyMongo."""
+"""Download PyMongo's tests in the installed version, and create a renamed copy of the installed
+PyMongo.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ _NAME = re.compile(rf"""(?<=from ){_PACKAGE}|(?<=import ){_PACKAGE}|(?<![\w."'`]
 
 
 def tests(folder: Path) -> Path:
-    """Return the folder with PyMongo's package ``test``. Download the source distribution if the folder is missing.
+    """Return the folder with PyMongo's package ``test``. Download the source distribution if the
+    folder is missing.
 
     :param folder: Folder for downloads and unpacked tests.
     """
@@ -49,7 +52,8 @@ def _unpack(archive: Path, target: Path) -> None:
 
 
 def renamed_copy(folder: Path) -> Path:
-    """Return the folder with a renamed copy of the installed PyMongo. Create the copy if the folder is missing.
+    """Return the folder with a renamed copy of the installed PyMongo. Create the copy if the folder
+    is missing.
 
     :param folder: Folder for the copy.
     """

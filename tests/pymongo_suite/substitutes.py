@@ -1,7 +1,7 @@
 """Substitutes for private attributes of PyMongo that the common code of its tests reads.
 
-For example, the runner of the unified test format reads the pinned server of a transaction and the number of
-connections.
+For example, the runner of the unified test format reads the pinned server of a transaction and the
+number of connections.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Functions that read the state of a client, and the hello commands that a scripted server has received."""
+"""Functions that read the state of a client, and the hello commands that a scripted server has
+received.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def awaitable_hellos(server: ScriptedServer) -> list[dict[str, Any]]:
 
 
 def plain_hellos(server: ScriptedServer) -> list[dict[str, Any]]:
-    """Return the received hello commands that have no ``topologyVersion`` and are not part of a handshake."""
+    """Return the received hello commands that have no ``topologyVersion`` and are not part of a
+    handshake.
+    """
     return [command for command in server.commands("hello") if "topologyVersion" not in command]
 
 

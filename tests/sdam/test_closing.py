@@ -39,7 +39,9 @@ def count_watchers() -> int:
 
 
 def count_resources() -> tuple[int, int, int, int]:
-    """Return the numbers of driver greenlets, file descriptors, active watchers, and watchers with ``ref=True``."""
+    """Return the numbers of driver greenlets, file descriptors, active watchers, and watchers with
+    ``ref=True``.
+    """
     gc.collect()
     return count_driver_greenlets(), len(os.listdir("/proc/self/fd")), count_watchers(), gevent.get_hub().loop.activecnt
 

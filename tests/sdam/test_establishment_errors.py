@@ -1,4 +1,5 @@
-"""Effects of an error in each step of connection establishment on the server description and the pool.
+"""Effects of an error in each step of connection establishment on the server description and the
+pool.
 
 Network errors before the end of the hello are overload errors, and change neither the server
 description nor the pool. All later errors of a server mark the server Unknown and clear the pool.

@@ -1,4 +1,6 @@
-"""Monitors check servers: the commands and connections of checks, the monitored servers, and the events."""
+"""Monitors check servers: the commands and connections of checks, the monitored servers, and the
+events.
+"""
 
 from __future__ import annotations
 

@@ -102,11 +102,15 @@ def scripted_mongos() -> ScriptedServer:
 
 
 def test_slow_mongos_receives_fewer_operations() -> None:
-    """Run the prose test "operationCount-based Selection Within Latency Window" with 20 ms instead of 500 ms."""
+    """Run the prose test "operationCount-based Selection Within Latency Window" with 20 ms instead of
+    500 ms.
+    """
     recorder = Recorder()
 
     def run_finds(greenlets: int, finds_per_greenlet: int) -> Counter[Any]:
-        """Run `find` operations in several greenlets. Return the number of commands by server address."""
+        """Run `find` operations in several greenlets. Return the number of commands by server
+        address.
+        """
 
         def find() -> None:
             for _ in range(finds_per_greenlet):

@@ -1,4 +1,6 @@
-"""Monitors use the streaming protocol: awaitable hello commands, and a stream of replies to one request."""
+"""Monitors use the streaming protocol: awaitable hello commands, and a stream of replies to one
+request.
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,9 @@ class CheckTimes(ForwardingHeartbeatListener):
         (self.begun if short_name(event) == "HeartbeatStarted" else self.ended).append(_clock.monotonic())
 
     def wait_for_pauses(self, count: int) -> list[float]:
-        """Wait for `count` pauses. Return the seconds from the end of each check to the start of the next check."""
+        """Wait for `count` pauses. Return the seconds from the end of each check to the start of the
+        next check.
+        """
         eventually(lambda: len(self.begun) > count)
         return [begin - end for end, begin in zip(self.ended, self.begun[1:], strict=False)]
 

@@ -1,4 +1,6 @@
-"""A topology without real servers: effects of check results, of operations and of forks on the topology."""
+"""A topology without real servers: effects of check results, of operations and of forks on the
+topology.
+"""
 
 from __future__ import annotations
 

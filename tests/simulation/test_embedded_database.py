@@ -132,7 +132,8 @@ def test_server_ends_after_exit_of_parent_that_did_not_stop_database(patch, temp
 
 @pytest.mark.parametrize("patch", ["", PATCH], ids=["not patched", "patched"])
 def test_stop_after_server_crash_sends_no_signal(patch):
-    # After the crash, another program may have the process group ID of the server, and must get no signal.
+    # After the crash, another program may have the process group ID of the server, and must get no
+    # signal.
     program = f"""
 {patch}
 import os, signal, time

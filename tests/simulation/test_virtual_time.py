@@ -1,4 +1,6 @@
-"""Tests of virtual time: a virtual hour takes milliseconds of real time, and each run has the same order of events."""
+"""Tests of virtual time: a virtual hour takes milliseconds of real time, and each run has the same
+order of events.
+"""
 
 from __future__ import annotations
 

@@ -188,7 +188,8 @@ class CmapTest:
 
 
 def matches(expected: Any, actual: Any) -> bool:
-    """Return True if `actual` matches `expected`. The expected value 42 matches any value except None.
+    """Return True if `actual` matches `expected`. The expected value 42 matches any value except
+    None.
 
     An actual document may have additional fields.
     """

@@ -4,7 +4,8 @@ Each line of the data file contains a queried name, and one of three values. ``p
 of SRV records whose target is `LOCAL`. ``targets`` are the targets of SRV records with the port
 27017. ``texts`` are TXT records. A TXT record is a list of strings.
 
-For ``_customname._tcp.test22``, the specification lists only one of the records, but its tests expect both.
+For ``_customname._tcp.test22``, the specification lists only one of the records, but its tests expect
+both.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Find the files of the official JSON tests of the MongoDB driver specifications, and the runner for each file.
+"""Find the files of the official JSON tests of the MongoDB driver specifications, and the runner for
+each file.
 
 The content of a file determines its kind, and the kind determines the runner. If a specification
 adds a file of a known kind, the runner of the kind also runs the new file. If a file has an unknown
@@ -75,7 +76,9 @@ class SpecFile:
 
     @property
     def kind(self) -> str | None:
-        """Return the kind of the file: the first key of :data:`KINDS` whose predicate is true, or None."""
+        """Return the kind of the file: the first key of :data:`KINDS` whose predicate is true, or
+        None.
+        """
         return _kind_of(self.document) if isinstance(self.document, dict) else None
 
 

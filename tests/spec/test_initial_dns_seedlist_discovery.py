@@ -95,7 +95,9 @@ def load_balanced_hello(_port: int) -> Callable[[ScriptedServer], dict[str, Any]
 
 
 def servers_of(case: dict[str, Any]) -> tuple[tuple[int, ...], Callable[[int], Any]]:
-    """Return the ports of a case's SRV records, and a function that creates the hello fields of a server."""
+    """Return the ports of a case's SRV records, and a function that creates the hello fields of a
+    server.
+    """
     if case["options"].get("loadBalanced"):
         return (8000,), load_balanced_hello
     if MEMBERS[-1] in case.get("hosts", ()):
@@ -134,7 +136,9 @@ def test_client_discovers_servers_of_official_case(records: Network, case: dict[
 
 
 def add_records(network: Network, name: str, *targets: str) -> str:
-    """Add an SRV record for each of `targets`, with the given name, and return a URI that contains the name."""
+    """Add an SRV record for each of `targets`, with the given name, and return a URI that contains
+    the name.
+    """
     network.names.hosts[f"_mongodb._tcp.{name}"] = [Host(target, 27017) for target in targets]
     return f"mongodb+srv://{name}"
 

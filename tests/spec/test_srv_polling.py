@@ -1,7 +1,8 @@
 """Prose tests and other requirements of the specification "Polling SRV Records for mongos Discovery".
 
-A name server and scripted servers run in the test process. The fixture `polling_timer` replaces the timer of the
-polling greenlet, and records the sleep times. The test decides when the polling greenlet wakes up.
+A name server and scripted servers run in the test process. The fixture `polling_timer` replaces the
+timer of the polling greenlet, and records the sleep times. The test decides when the polling greenlet
+wakes up.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ Client = MongoClient[dict[str, Any]]
 
 
 class PollingTimer:
-    """Replacement for the timer of the polling greenlet, which wakes up when the test calls :meth:`run_next_scan`."""
+    """Replacement for the timer of the polling greenlet, which wakes up when the test calls
+    :meth:`run_next_scan`.
+    """
 
     def __init__(self) -> None:
         self.sleeps: list[float] = []

@@ -88,7 +88,9 @@ def skipped_case(file: SpecFile, index: int, name: str, reason: str) -> Any:
 
 @lru_cache(maxsize=1)
 def content(file: SpecFile) -> dict[str, Any]:
-    """Validate a file with the JSON schema of the unified test format, and return the content of the file."""
+    """Validate a file with the JSON schema of the unified test format, and return the content of the
+    file.
+    """
     check(file.document)
     return read(file)
 

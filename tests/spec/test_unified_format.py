@@ -1,4 +1,6 @@
-"""Tests of the runner for the unified test format: the runner rejects invalid files, and detects failing cases."""
+"""Tests of the runner for the unified test format: the runner rejects invalid files, and detects
+failing cases.
+"""
 
 from __future__ import annotations
 

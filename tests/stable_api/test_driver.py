@@ -1,4 +1,6 @@
-"""A client with the option `server_api` sends API parameters, and handles replies and errors of newer servers."""
+"""A client with the option `server_api` sends API parameters, and handles replies and errors of newer
+servers.
+"""
 
 from __future__ import annotations
 

@@ -68,7 +68,8 @@ def test_api_version_selects_deprecated_commands(connect: Any) -> None:
 
 @pytest.mark.requirement("API-50")
 def test_simulated_server_may_require_api_version_in_every_command(connect: Any) -> None:
-    # Even the first hello of a connection needs an API version: https://jira.mongodb.org/browse/CDRIVER-3929
+    # Even the first hello of a connection needs an API version:
+    # https://jira.mongodb.org/browse/CDRIVER-3929
     with Deployment.replica_set(1, parameters={"requireApiVersion": True}) as deployment:
         assert connect(deployment, server_api=ServerApi("1")).admin.command("ping")["ok"] == 1
         with WireClient(deployment.members[0].address) as client:

@@ -1,4 +1,6 @@
-"""The status page in a browser shows an outage, fits small screens, and works with keyboards and screen readers."""
+"""The status page in a browser shows an outage, fits small screens, and works with keyboards and
+screen readers.
+"""
 
 from __future__ import annotations
 
@@ -305,7 +307,8 @@ def press(page: Page, key: str, code: int, text: str = "") -> None:
 
 
 class PageOfOneClient(StatusPage):
-    """Status page that shows only one client of this process. The page omits the clients of other tests.
+    """Status page that shows only one client of this process. The page omits the clients of other
+    tests.
 
     :param client: the client that the page shows.
     """

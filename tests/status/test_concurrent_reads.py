@@ -114,7 +114,9 @@ def read_metrics() -> None:
 
 @contextmanager
 def between_instructions(action: Callable[[], None], every: int) -> Iterator[None]:
-    """Run the block, and call `action` each time that the block has executed `every` bytecode instructions."""
+    """Run the block, and call `action` each time that the block has executed `every` bytecode
+    instructions.
+    """
     numbers = count(1)
 
     def trace(frame: Any, event: str, _argument: Any) -> Any:

@@ -54,7 +54,9 @@ def operation_phases(client: MongoClient[Any]) -> list[str]:
 
 
 def send_wsgi_request(application: Any, query: str = "", method: str = "GET") -> tuple[str, dict[str, str], bytes]:
-    """Send a request to a WSGI application through a validator. Return the status, the headers and the body."""
+    """Send a request to a WSGI application through a validator. Return the status, the headers and
+    the body.
+    """
     responses: list[Any] = []
     environ = {
         "REQUEST_METHOD": method,

@@ -34,7 +34,8 @@ from tests.status.states import client as client_state
 from tests.status.test_page import send_wsgi_request
 from tests.support.wait import eventually
 
-# The program of a worker process. The worker creates a client before the fork, like under ``gunicorn --preload``.
+# The program of a worker process. The worker creates a client before the fork, like under ``gunicorn
+# --preload``.
 _PROGRAM = """
 import os
 import sys

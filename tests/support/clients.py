@@ -44,5 +44,6 @@ def clients_of(recorder: Recorder | PoolRecorder) -> Iterator[Connect]:
     yield create_client
     recorder.hooks.clear()
     for client in clients:
-        # `client.close` would wait for a reply to `endSessions`, which a faulty server may never send.
+        # `client.close` would wait for a reply to `endSessions`, which a faulty server may never
+        # send.
         client._topology.close()

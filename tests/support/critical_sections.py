@@ -68,7 +68,8 @@ class CriticalSections:
         self._used_by[id(greenlet.getcurrent())] = delivery
 
     def trace(self, _event: str, switch: tuple[Any, Any]) -> None:
-        """Record a fault if the greenlet that now switches is in a critical section or has undelivered events.
+        """Record a fault if the greenlet that now switches is in a critical section or has
+        undelivered events.
 
         ``greenlet.settrace`` calls this method at each switch.
         """

@@ -1,4 +1,5 @@
-"""Name server on the loopback interface, and an address resolution that maps its host names to scripted servers.
+"""Name server on the loopback interface, and an address resolution that maps its host names to
+scripted servers.
 
 The name server runs in a greenlet of the test process. A native thread of the driver sends the
 queries over UDP.

@@ -17,7 +17,9 @@ Fault = Callable[["ServerConnection", bytes], None]
 
 
 def cut_reply(byte_count: int) -> Fault:
-    """Return a fault that sends the first `byte_count` bytes of the reply and then closes the connection."""
+    """Return a fault that sends the first `byte_count` bytes of the reply and then closes the
+    connection.
+    """
 
     def fault(peer: ServerConnection, message: bytes) -> None:
         peer.send(message[:byte_count])

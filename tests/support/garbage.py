@@ -6,7 +6,8 @@ import gc
 
 
 def freeze_living_objects() -> None:
-    """Exclude the objects that exist now from later garbage collections and from ``gc.get_objects()``.
+    """Exclude the objects that exist now from later garbage collections and from
+    ``gc.get_objects()``.
 
     After pytest has collected the tests, the process has two million objects. A garbage collection
     of all objects would take half a second.

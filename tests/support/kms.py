@@ -63,7 +63,8 @@ class KmsServer:
         return port
 
     def connect(self, context: Any) -> Any:
-        """Return a socket that is connected to this server, instead of the host of a key management service.
+        """Return a socket that is connected to this server, instead of the host of a key management
+        service.
 
         Tests use this method as ``kms_connect_callback``.
         """

@@ -1,4 +1,6 @@
-"""Simulation of the program mongocryptd. The simulation supports only simple commands, and rejects other commands."""
+"""Simulation of the program mongocryptd. The simulation supports only simple commands, and rejects
+other commands.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class Mongocryptd(ScriptedServer):
 
 
 def analysis_reply(command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the reply of mongocryptd: the command in which placeholders replace the values to encrypt."""
+    """Return the reply of mongocryptd: the command in which placeholders replace the values to
+    encrypt.
+    """
     schema = command.get("jsonSchema") or {}
     if "encryptionInformation" in command:
         schema = {}
@@ -175,7 +179,9 @@ class _Marker:
             raise AnalysisError("Cannot query on fields encrypted with the randomized encryption algorithm")
 
     def encryption_rule(self, path: str) -> Mapping[str, Any] | None:
-        """Return the ``encrypt`` object of a field in the schema, or None if the field is not encrypted."""
+        """Return the ``encrypt`` object of a field in the schema, or None if the field is not
+        encrypted.
+        """
         schema: Mapping[str, Any] = self._schema
         for name in path.split("."):
             schema = schema.get("properties", {}).get(name, {})

@@ -250,7 +250,9 @@ class StaplingServer(ScriptedServer):
 
 
 class _TlsSocket:
-    """Socket that encrypts with an OpenSSL connection in memory, and sends and receives with a gevent socket."""
+    """Socket that encrypts with an OpenSSL connection in memory, and sends and receives with a gevent
+    socket.
+    """
 
     def __init__(self, connection: SSL.Connection, sock: Any) -> None:
         self._connection = connection

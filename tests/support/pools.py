@@ -23,5 +23,7 @@ def checked_out(pool: Pool, deadline: float | None = None) -> Iterator[Connectio
 
 
 def service_counts(pool: Pool) -> dict[Any, tuple[int, int]]:
-    """Return the pool generation and the number of connections of each service, keyed by the service ID."""
+    """Return the pool generation and the number of connections of each service, keyed by the service
+    ID.
+    """
     return {service: (entry[0], entry[1]) for service, entry in pool.generations._services.items()}

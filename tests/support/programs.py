@@ -40,7 +40,8 @@ def run_program(program: str, *arguments: str) -> str:
 
     The call blocks only the current greenlet.
     """
-    # A fork by `gevent.subprocess` is unsafe in a process with threads. `subprocess` in a native thread is safe.
+    # A fork by `gevent.subprocess` is unsafe in a process with threads. `subprocess` in a native
+    # thread is safe.
     run = gevent.get_hub().threadpool.apply
     completed: subprocess.CompletedProcess[str] = run(run_python, ("-c", program, *arguments))
     assert (completed.returncode, completed.stderr) == (0, "")

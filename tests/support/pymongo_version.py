@@ -11,7 +11,9 @@ INSTALLED = tuple(int(part) for part in version("pymongo").split(".")[:2])
 
 
 def since(minimum: str) -> pytest.MarkDecorator:
-    """Return a mark that skips a test if the installed PyMongo is older than `minimum`, such as ``"4.17"``."""
+    """Return a mark that skips a test if the installed PyMongo is older than `minimum`, such as
+    ``"4.17"``.
+    """
     reason = f"the test compares gmongo with PyMongo {minimum} or newer"
     return pytest.mark.skipif(tuple(map(int, minimum.split("."))) > INSTALLED, reason=reason)
 

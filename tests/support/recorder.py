@@ -10,7 +10,9 @@ from tests.support.wait import eventually
 
 
 def short_name(event: Any) -> str:
-    """Return the short name of an event, such as ``HeartbeatStarted`` for ``ServerHeartbeatStartedEvent``."""
+    """Return the short name of an event, such as ``HeartbeatStarted`` for
+    ``ServerHeartbeatStartedEvent``.
+    """
     return type(event).__name__.removesuffix("Event").replace("ServerHeartbeat", "Heartbeat")
 
 
@@ -28,7 +30,9 @@ def event_line(event: Any) -> str:
 
 
 def short_pool_event_name(event: Any) -> str:
-    """Return the short name of a pool event, such as ``Failed`` for ``ConnectionCheckOutFailedEvent``."""
+    """Return the short name of a pool event, such as ``Failed`` for
+    ``ConnectionCheckOutFailedEvent``.
+    """
     return type(event).__name__.removesuffix("Event").removeprefix("Connection").removeprefix("CheckOut")
 
 

@@ -28,7 +28,9 @@ def selection_error(create_client: Callable[[int], Any]) -> str:
 
 @contextmanager
 def refused_port() -> Iterator[int]:
-    """Yield the number of a port that refuses connections. A socket without ``listen`` reserves the port."""
+    """Yield the number of a port that refuses connections. A socket without ``listen`` reserves the
+    port.
+    """
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield bound.getsockname()[1]

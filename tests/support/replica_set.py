@@ -10,7 +10,9 @@ from tests.support.scripted_server import ScriptedServer
 
 
 class ScriptedReplicaSet:
-    """Context manager of a replica set of scripted servers. The first member is the primary until an election."""
+    """Context manager of a replica set of scripted servers. The first member is the primary until an
+    election.
+    """
 
     def __init__(self, size: int = 3, streams: bool = True) -> None:
         self.members = [self._new_member(streams) for _ in range(size)]

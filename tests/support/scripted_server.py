@@ -137,7 +137,9 @@ class ServerConnection:
         return number
 
     def _stream(self, response_to: int, command: dict[str, Any]) -> None:
-        """Send a hello reply at each change of the server, and after ``maxAwaitTimeMS`` without a change."""
+        """Send a hello reply at each change of the server, and after ``maxAwaitTimeMS`` without a
+        change.
+        """
         while True:
             reply = self.server.reply_to("hello", command)
             continues = self.server.exhausts and reply["ok"] == 1 and "topologyVersion" in reply
@@ -149,7 +151,8 @@ class ServerConnection:
 
 
 class ScriptedServer:
-    """Context manager of a standalone server. With the argument `member`, the server is a member of a replica set.
+    """Context manager of a standalone server. With the argument `member`, the server is a member of a
+    replica set.
 
     :param replies: Replies, keyed by the command name. A reply can be a function that receives the
         command.
@@ -215,8 +218,8 @@ class ScriptedServer:
             self.port = self._reserved.getsockname()[1]
         self._listener = StreamServer(("127.0.0.1", self.port), self._accept)
         self._listener.start()
-        # Connections inherit TCP_NODELAY. Without TCP_NODELAY, the second of two consecutive replies takes 40 ms
-        # longer.
+        # Connections inherit TCP_NODELAY. Without TCP_NODELAY, the second of two consecutive replies
+        # takes 40 ms longer.
         self._listener.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def stop(self) -> None:
@@ -246,7 +249,9 @@ class ScriptedServer:
     # Scripted replies
 
     def fail(self, name: str, *faults: Fault) -> None:
-        """Replace the next replies to the command `name` (``handshake``, ``hello``, ``find``, ...) by `faults`."""
+        """Replace the next replies to the command `name` (``handshake``, ``hello``, ``find``, ...) by
+        `faults`.
+        """
         self.faults[name].extend(faults)
 
     def changed(self) -> None:

@@ -35,7 +35,9 @@ class Ticker:
 
 
 def measure_longest_gap(activity: Callable[[], Any]) -> dict[str, float]:
-    """Run `activity`. Return the longest gap in milliseconds as ``stall``, and the number of wakeups as ``turns``."""
+    """Run `activity`. Return the longest gap in milliseconds as ``stall``, and the number of wakeups
+    as ``turns``.
+    """
     ticker = Ticker()
     gevent.sleep(0.01)
     ticker.longest, ticker.turns = 0.0, 0

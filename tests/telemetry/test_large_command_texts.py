@@ -1,4 +1,6 @@
-"""Logs and spans contain only the beginning of large commands and replies, so that the event loop is not blocked."""
+"""Logs and spans contain only the beginning of large commands and replies, so that the event loop is
+not blocked.
+"""
 
 from __future__ import annotations
 

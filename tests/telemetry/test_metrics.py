@@ -22,7 +22,9 @@ UNITS = {row["metric"]: row["unit"] for row in rows(__file__, "units")}
 
 
 class MetricCollector:
-    """Collector of metrics: ``provider`` is a meter provider, and the methods read the recorded metrics."""
+    """Collector of metrics: ``provider`` is a meter provider, and the methods read the recorded
+    metrics.
+    """
 
     def __init__(self) -> None:
         self._reader = InMemoryMetricReader()

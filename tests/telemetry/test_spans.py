@@ -1,4 +1,6 @@
-"""Spans follow the OpenTelemetry specification for drivers. ``tests/spec`` runs the test files of the specification."""
+"""Spans follow the OpenTelemetry specification for drivers. ``tests/spec`` runs the test files of the
+specification.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,9 @@ def server(files: SimpleNamespace) -> Any:
 
 @pytest.fixture(autouse=True, params=["ssl", "pyOpenSSL"])
 def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run each test with the module `ssl`, and with pyOpenSSL if pyOpenSSL and its packages are installed."""
+    """Run each test with the module `ssl`, and with pyOpenSSL if pyOpenSSL and its packages are
+    installed.
+    """
     if request.param == "ssl":
         monkeypatch.setattr(gmongo._tls, "_PACKAGES", ("no_package_of_this_name",))
     else:

@@ -164,7 +164,8 @@ def test_malformed_stapled_response_raises_transport_error(authority, staple, me
 
 
 def test_stapled_response_with_weak_signature_raises_transport_error(authority, monkeypatch):
-    # Current libraries refuse to sign with weak hashes, so let the driver count a strong hash as weak.
+    # Current libraries refuse to sign with weak hashes, so let the driver count a strong hash as
+    # weak.
     monkeypatch.setattr("gmongo.wire.ocsp.messages._TOO_WEAK", (hashes.SHA256,))
     certified = authority.issue_server()
     with pytest.raises(TransportError, match="signed with sha256, which is too weak"):
@@ -269,7 +270,8 @@ def test_invalid_answer_of_responder_is_logged_and_client_connects(tmp_path, aut
     answer, text = FAULTS[case]
     # The responder and the client share an event loop, so the client must not block the event loop.
     caplog.set_level(logging.INFO, "gmongo.ocsp")
-    # If the client stops an endless answer only after this timeout, the message is `LATE` and the test fails.
+    # If the client stops an endless answer only after this timeout, the message is `LATE` and the
+    # test fails.
     monkeypatch.setattr("gmongo._tls._LONGEST_INQUIRY", 0.5 if text is LATE else 20)
     with Responder(answer) as responder:
         certified = authority.issue_server(responder.url)

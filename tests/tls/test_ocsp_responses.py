@@ -66,7 +66,9 @@ def test_signature_by_each_kind_of_key_is_verified(
 
 
 def single_response(status: str, since: int, until: int | None) -> Any:
-    """Return a single response whose validity begins and ends the given numbers of seconds after `NOW`."""
+    """Return a single response whose validity begins and ends the given numbers of seconds after
+    `NOW`.
+    """
     return SimpleNamespace(
         certificate_status=responses.ocsp.OCSPCertStatus[status],
         this_update_utc=NOW + since * SECOND,

@@ -119,7 +119,8 @@ def server_without_tls(serve):
 
 
 def test_server_without_tls_fails_server_selection_with_hint(files):
-    # A real server without TLS reads the TLS handshake as a message of invalid length, and closes the connection.
+    # A real server without TLS reads the TLS handshake as a message of invalid length, and closes the
+    # connection.
     with server_without_tls(lambda sock: (sock.recv(16), sock.close())) as server:
         reason = server_selection_error(server, tlsCAFile=files.ca)
     assert "TLS handshake failed: connection" in reason or "reset" in reason
@@ -279,7 +280,8 @@ def test_handshake_with_silent_server_times_out(silent_server, files):
 
 
 def test_tls_connection_succeeds_in_monkey_patched_process(files, tmp_path):
-    # Run the program in a process in which gevent's monkey patching has replaced the classes of `ssl`.
+    # Run the program in a process in which gevent's monkey patching has replaced the classes of
+    # `ssl`.
     import subprocess
     import sys
 

@@ -18,7 +18,8 @@ from gmongo.wire.message import CHECKSUM_PRESENT, OP_MSG
 from tests.hostile.callback_server import CallbackServer, hello
 from tests.simulation.servers.wire_client import WireClient
 
-# The vectors come from RFC 3720, appendix B.4, and from the catalogue of CRC algorithms (CRC-32/ISCSI).
+# The vectors come from RFC 3720, appendix B.4, and from the catalogue of CRC algorithms
+# (CRC-32/ISCSI).
 VECTORS = {
     bytes(32): 0x8A9136AA,
     b"\xff" * 32: 0x62A8AB43,
@@ -57,7 +58,9 @@ def test_crc32c_equals_definition_for_any_length_and_split(size: int) -> None:
 
 
 class ChecksumServer:
-    """A server whose replies have checksums. Replies to the commands in ``damaged_commands`` have wrong checksums."""
+    """A server whose replies have checksums. Replies to the commands in ``damaged_commands`` have
+    wrong checksums.
+    """
 
     def __init__(self) -> None:
         self.name = ""

@@ -37,7 +37,9 @@ def _tree(module: str) -> ast.Module:
 
 
 def function_lengths(module: str) -> Iterator[tuple[str, int]]:
-    """Yield the name of each function of a module, with the number of lines of the body without the docstring."""
+    """Yield the name of each function of a module, with the number of lines of the body without the
+    docstring.
+    """
     for name, function in _functions(_tree(module), ""):
         body = function.body[1:] if ast.get_docstring(function) is not None else function.body
         if body:

@@ -20,7 +20,9 @@ from tests.support.wait import becomes_true
 
 
 class RecordingExecutor:
-    """An executor that records ``killCursors`` operations. A test increases ``epoch`` to imitate a fork."""
+    """An executor that records ``killCursors`` operations. A test increases ``epoch`` to imitate a
+    fork.
+    """
 
     def __init__(self):
         self.epoch = 0
@@ -115,8 +117,9 @@ def raise_error(error):
 
 def test_cursor_dropped_while_killer_greenlet_ends_is_ended():
     class QueueWithFinalizer(deque):
-        """A queue that drops a second cursor, as a finalizer may do, while the killer checks whether the queue is
-        empty."""
+        """A queue that drops a second cursor, as a finalizer may do, while the killer checks whether
+        the queue is empty.
+        """
 
         second_cursor = [make_dropped_cursor(2)]
 

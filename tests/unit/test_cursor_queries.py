@@ -1,4 +1,6 @@
-"""Each parameter of `find` and each cursor method sets the filter or a command field, without a server."""
+"""Each parameter of `find` and each cursor method sets the filter or a command field, without a
+server.
+"""
 
 from __future__ import annotations
 

@@ -38,7 +38,9 @@ def short_listener_limit(monkeypatch: Any) -> None:
 
 
 def queue_and_deliver(delivery: Delivery, *events: Any) -> None:
-    """Queue events, and deliver all queued events. An event is a function and the arguments of the function."""
+    """Queue events, and deliver all queued events. An event is a function and the arguments of the
+    function.
+    """
     for publish, *arguments in events:
         delivery.record(publish, *arguments)
     delivery.deliver()
@@ -190,7 +192,9 @@ def test_forked_child_forgets_stuck_listener_of_parent(short_listener_limit: Non
 @pytest.mark.requirement("CMAP-06", "CMAP-40")
 @pytest.mark.parametrize("seed", range(30))
 def test_all_listeners_receive_random_events_in_one_order(short_listener_limit: None, seed: int) -> None:
-    """Kill random greenlets that queue and deliver events. Listeners yield, sleep and cause new events."""
+    """Kill random greenlets that queue and deliver events. Listeners yield, sleep and cause new
+    events.
+    """
     delivery, random = Delivery(), Random(seed)
     recorded: list[int] = []
     received: list[list[int]] = [[], []]

@@ -76,7 +76,9 @@ def public_objects() -> dict[str, Any]:
 
 @cache
 def public_members(kind: type) -> dict[str, Any]:
-    """Return the public methods and properties that a class defines or inherits from a private class of gmongo."""
+    """Return the public methods and properties that a class defines or inherits from a private class
+    of gmongo.
+    """
     members = {}
     for name, _ in inspect.getmembers(kind):
         owner = next((base for base in kind.__mro__ if name in vars(base)), None)
@@ -168,7 +170,9 @@ EXAMPLES = [pytest.param(*case, id=name) for name, case in CASES.items() if ">>>
 
 @pytest.fixture
 def variables() -> Iterator[dict[str, Any]]:
-    """Yield the variables of the docstring examples: a client, a database, and a collection with two documents."""
+    """Yield the variables of the docstring examples: a client, a database, and a collection with two
+    documents.
+    """
     with Deployment.replica_set(members=1) as deployment, gmongo.MongoClient(deployment.uri) as client:
         database = client.test
         database.notes.insert_one({"_id": 5, "title": "first", "tags": ["a"]})

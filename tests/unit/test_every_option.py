@@ -78,7 +78,9 @@ def _comparable(value: Any) -> object:
 
 
 def client_state(host: str, options: dict[str, Any]) -> dict[str, object]:
-    """Return all settings of a client: the options of its parts, the metadata, the credential and the seeds."""
+    """Return all settings of a client: the options of its parts, the metadata, the credential and the
+    seeds.
+    """
     made = ClientOptions(host, None, options)
     names = [name for name, _ in inspect.getmembers(ClientOptions, lambda each: isinstance(each, property))]
     settings = {

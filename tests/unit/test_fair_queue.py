@@ -116,7 +116,9 @@ def test_each_item_is_taken_or_returned_exactly_once(queue, returned_items):
 
 
 def test_item_is_not_lost_if_event_loop_is_late(queue, returned_items):
-    """Two timers expire in one loop iteration: the timer that hands over the item, then the timer of the limit."""
+    """Two timers expire in one loop iteration: the timer that hands over the item, then the timer of
+    the limit.
+    """
     (waiter,) = start_waiters(queue, 1, returned_items, seconds=0.05)
     handing = gevent.get_hub().loop.timer(0.02)
     handing.start(queue.hand_over, "a")

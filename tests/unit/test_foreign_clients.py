@@ -72,7 +72,9 @@ def test_cursor_on_foreign_collection_can_be_created():
 
 
 class PlainCollection(MemoryCollection):
-    """A collection whose ``with_options`` accepts only PyMongo's parameters, and returns the collection unchanged."""
+    """A collection whose ``with_options`` accepts only PyMongo's parameters, and returns the
+    collection unchanged.
+    """
 
     def __getitem__(self, name):
         return self.database[f"{self.name}.{name}"]

@@ -41,7 +41,9 @@ class MongoClient:
 
 
 class NarrowDatabase(Database):
-    """A database whose methods accept fewer parameters than the methods of gmongo's database, like Ming's database."""
+    """A database whose methods accept fewer parameters than the methods of gmongo's database, like
+    Ming's database.
+    """
 
     def __getitem__(self, name):
         return NarrowCollection(self, name)

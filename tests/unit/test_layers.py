@@ -38,7 +38,9 @@ ALLOWED = {
 
 
 def layer_or_package_of(module: str) -> str:
-    """Return the layer of a gmongo module, or the name in LEAVES or BESIDE_LAYERS that contains the module."""
+    """Return the layer of a gmongo module, or the name in LEAVES or BESIDE_LAYERS that contains the
+    module.
+    """
     first = module.split(".")[1] if "." in module else "api"
     known = first in LAYERS or first in LEAVES or first in BESIDE_LAYERS
     return first if known else "api"

@@ -1,4 +1,5 @@
-"""Log messages of a topology and of server selection have the text and fields of the Logging specification.
+"""Log messages of a topology and of server selection have the text and fields of the Logging
+specification.
 
 Each module has a documented logger name (docs/events.md), with which applications set levels.
 """

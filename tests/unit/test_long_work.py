@@ -1,8 +1,10 @@
 """Tests of long computations, and of the sleep of background greenlets.
 
-`Wakeup` ends the sleep of a background greenlet. Another native thread may set a wakeup at any moment.
+`Wakeup` ends the sleep of a background greenlet. Another native thread may set a wakeup at any
+moment.
 
-Long computations call ``LongWork.checkpoint`` after each piece. Other greenlets may run at a checkpoint.
+Long computations call ``LongWork.checkpoint`` after each piece. Other greenlets may run at a
+checkpoint.
 """
 
 from __future__ import annotations

@@ -56,7 +56,9 @@ def test_message_with_sequence_has_body_and_documents(document, sequence):
 
 
 def test_request_ids_are_positive_and_fit_signed_header_field():
-    """Check the smallest and the largest request ID. The header field is signed, and the ID 0 means "no request"."""
+    """Check the smallest and the largest request ID. The header field is signed, and the ID 0 means
+    "no request".
+    """
     assert REQUEST_IDS[0] == 1
     assert header_of(b"".join(encode_op_msg(REQUEST_IDS[-1], 0, bson.encode({}))))[1] == REQUEST_IDS[-1]
     with pytest.raises(struct.error):

@@ -70,7 +70,8 @@ def test_metadata_names_application_driver_platform_and_os() -> None:
 
 
 def test_oversized_metadata_drops_fields_in_specified_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver first drops the fields of `env` except `env.name`, then the fields of `os` except `os.type`.
+    """The driver first drops the fields of `env` except `env.name`, then the fields of `os` except
+    `os.type`.
 
     Finally, the driver drops `env`, and truncates `platform`.
     """

@@ -77,7 +77,8 @@ def test_replacement_with_operator_raises():
 
 
 def test_raw_replacement_is_not_decoded():
-    # The length and the last byte of the document are valid, but a decoder raises an error for the field type 0xff.
+    # The length and the last byte of the document are valid, but a decoder raises an error for the
+    # field type 0xff.
     raw = RawBSONDocument(b"\x0b\0\0\0\xffabcde\0")
     with pytest.raises(InvalidBSON):
         raw["a"]

@@ -1,7 +1,7 @@
 """The constants of the core modules equal the table in `numbers.tsv`.
 
-The constants are limits, sizes, times and values of the wire protocol. Many constants have no effect that a test can
-observe. Because of the table, each change of a constant must change two files.
+The constants are limits, sizes, times and values of the wire protocol. Many constants have no effect
+that a test can observe. Because of the table, each change of a constant must change two files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Each class of operations overrides exactly the listed defaults. Results of encrypted operations are decrypted."""
+"""Each class of operations overrides exactly the listed defaults. Results of encrypted operations are
+decrypted.
+"""
 
 from __future__ import annotations
 

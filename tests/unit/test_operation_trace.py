@@ -1,4 +1,6 @@
-"""The trace of an operation measures the phases of the operation, and calls the observers of the client."""
+"""The trace of an operation measures the phases of the operation, and calls the observers of the
+client.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Each option converts its accepted values, and rejects other values with an error that states the rule."""
+"""Each option converts its accepted values, and rejects other values with an error that states the
+rule.
+"""
 
 from __future__ import annotations
 

@@ -91,6 +91,8 @@ def test_lowest_versions_with_extras_match_setup() -> None:
 
 
 def test_requirements_have_no_upper_bound() -> None:
-    """Check that no requirement has an upper bound (see ``docs/releasing.md``). ``!=`` may exclude a broken version."""
+    """Check that no requirement has an upper bound (see ``docs/releasing.md``). ``!=`` may exclude a
+    broken version.
+    """
     needs = setup_settings()["options"]["install_requires"]
     assert not re.search(r"<|~=|==", needs), needs

@@ -28,7 +28,9 @@ def test_only_random_module_imports_generators() -> None:
 
 
 def random_sources(code: str) -> set[str]:
-    """Return the sources of random values that a module uses: imported generators, and random functions of modules."""
+    """Return the sources of random values that a module uses: imported generators, and random
+    functions of modules.
+    """
     results = set()
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):

@@ -208,7 +208,9 @@ def test_invalid_utf_8_in_server_message_is_replaced(options):
 
 
 class SortedDict(dict):
-    """A document class that iterates over its keys in sorted order, like ``SortedDict`` of sortedcontainers."""
+    """A document class that iterates over its keys in sorted order, like ``SortedDict`` of
+    sortedcontainers.
+    """
 
     def __iter__(self):
         return iter(sorted(super().keys()))

@@ -27,7 +27,9 @@ ReportList = list[tuple[list[str], str, str, bool]]
 
 @pytest.fixture
 def reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ReportList:
-    """Return the list to which the test programs append reports. Restore the interpreter's state after the test."""
+    """Return the list to which the test programs append reports. Restore the interpreter's state
+    after the test.
+    """
     reports: ReportList = []
     monkeypatch.setattr(sys, "reports", reports, raising=False)
     monkeypatch.setattr(sys, "argv", ["before"])

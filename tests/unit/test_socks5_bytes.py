@@ -1,4 +1,6 @@
-"""The bytes of SOCKS5 requests (RFC 1928 and 1929), and the reactions of the driver to replies of a proxy."""
+"""The bytes of SOCKS5 requests (RFC 1928 and 1929), and the reactions of the driver to replies of a
+proxy.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,9 @@ SETS_THE_CAUSE = {"self._store_error", "self._timeout", "malformed_reply_error"}
 
 
 def sources() -> dict[Path, str]:
-    """Read the source code of all modules. A mutation may change a file after the import of this module."""
+    """Read the source code of all modules. A mutation may change a file after the import of this
+    module.
+    """
     return {path: path.read_text("utf-8") for path in MODULES.values()}
 
 
@@ -33,7 +35,9 @@ def test_only_clock_module_imports_time_module() -> None:
 
 
 def raise_statements_in_handlers(node: ast.AST, in_handler: bool = False) -> Iterator[ast.Raise]:
-    """Yield the raise statements of exception handlers, except statements in functions that a handler defines."""
+    """Yield the raise statements of exception handlers, except statements in functions that a handler
+    defines.
+    """
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Raise) and in_handler and child.exc is not None:
             yield child

@@ -1,4 +1,6 @@
-"""The executor of an observed client calls the observers. The executor creates no trace if no observer is enabled."""
+"""The executor of an observed client calls the observers. The executor creates no trace if no
+observer is enabled.
+"""
 
 from __future__ import annotations
 

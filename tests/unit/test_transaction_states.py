@@ -1,4 +1,6 @@
-"""States of a transaction, error labels of a failed commit, and fields of the commands in a transaction."""
+"""States of a transaction, error labels of a failed commit, and fields of the commands in a
+transaction.
+"""
 
 from __future__ import annotations
 

@@ -99,7 +99,9 @@ class TestCombinations:
 
 
 class FixedDnsRecords:
-    """A replacement of :func:`gmongo.options.srv.lookup`, which returns fixed DNS records and records the queries."""
+    """A replacement of :func:`gmongo.options.srv.lookup`, which returns fixed DNS records and records
+    the queries.
+    """
 
     def __init__(self, hosts: list[str], texts: list[str]) -> None:
         self.answers: dict[str, list[Any]] = {"SRV": [(host, 27017) for host in hosts], "TXT": texts}

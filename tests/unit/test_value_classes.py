@@ -1,7 +1,7 @@
 """Objects of value classes are immutable. An event equals only itself.
 
-Two values are equal only if their classes and their contents are equal. A comparison with an object of
-another class calls ``__eq__`` of the other object.
+Two values are equal only if their classes and their contents are equal. A comparison with an object
+of another class calls ``__eq__`` of the other object.
 """
 
 from __future__ import annotations

@@ -35,7 +35,9 @@ large = database.large
 
 
 def read() -> None:
-    """Read all documents of the large collection, and yield to other greenlets after every 50 documents."""
+    """Read all documents of the large collection, and yield to other greenlets after every 50
+    documents.
+    """
     for number, _document in enumerate(large.find(batch_size=DOCUMENTS + 1)):
         if number % 50 == 0:
             gevent.sleep(1e-6)

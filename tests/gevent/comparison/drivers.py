@@ -50,7 +50,9 @@ def error_text(error: BaseException | None) -> str:
 
 
 def create_event_counter(driver: Any) -> Any:
-    """Create a listener that counts commands without an end event, servers marked Unknown, and cleared pools."""
+    """Create a listener that counts commands without an end event, servers marked Unknown, and
+    cleared pools.
+    """
     monitoring = driver.monitoring
 
     class EventCounter(  # type: ignore[misc]

@@ -82,7 +82,9 @@ def read(client: Any, number: int) -> str:
 
 
 def main() -> None:
-    """Use a client in the parent, fork, use the client in the child and the parent, and print the outcomes."""
+    """Use a client in the parent, fork, use the client in the child and the parent, and print the
+    outcomes.
+    """
     busy = sys.argv[4] == "busy"
     client = driver.MongoClient(sys.argv[2], retryReads=False, **({} if busy else QUIET))
     client.test.c.insert_many([{"number": number} for number in range(READERS)])

@@ -1,4 +1,6 @@
-"""Checks after each run of a scenario: a run must lose no resource, reply, session, event or document."""
+"""Checks after each run of a scenario: a run must lose no resource, reply, session, event or
+document.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ WAIT_SECONDS = 10.0  # seconds
 
 
 def forget_frames(*errors: BaseException | None) -> None:
-    """Delete the references from exceptions to their frames, so that Python can release the objects in the frames."""
+    """Delete the references from exceptions to their frames, so that Python can release the objects
+    in the frames.
+    """
     for error in errors:
         if error is not None:
             error.__traceback__ = error.__context__ = error.__cause__ = None
@@ -148,7 +152,9 @@ class Resources:
         self._watcher_count = _watcher_count()
 
     def objects_left(self, *kinds: str) -> list[str]:
-        """Return a text if the servers have more open objects of `kinds` (such as ``cursors``) than before the run."""
+        """Return a text if the servers have more open objects of `kinds` (such as ``cursors``) than
+        before the run.
+        """
 
         def count_remaining_objects() -> dict[str, int]:
             now = count_open_resources(self._deployment)

@@ -100,7 +100,9 @@ class Scenario:
         """Execute the operation, in the greenlet that the harness interrupts."""
 
     def start(self, run_state: ScenarioRun) -> Callable[[Any], bool]:
-        """Start the greenlet. Return a function that returns True for the greenlet that the harness interrupts."""
+        """Start the greenlet. Return a function that returns True for the greenlet that the harness
+        interrupts.
+        """
         run_state.greenlet = gevent.Greenlet(self._run_and_keep_error, run_state)
         run_state.greenlet.start()
         return lambda each: each is run_state.greenlet

@@ -1,4 +1,6 @@
-"""Kinds of interruptions: the errors that the harness throws into a greenlet, and the moment of the throw."""
+"""Kinds of interruptions: the errors that the harness throws into a greenlet, and the moment of the
+throw.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ ENTER = "enter"  # Throw no error, but start a second greenlet that uses the obj
 
 
 class ApplicationError(TimeoutError):
-    """An exception that the application throws, for example with ``gevent.Timeout(1, ApplicationError())``.
+    """An exception that the application throws, for example with ``gevent.Timeout(1,
+    ApplicationError())``.
 
     ``TimeoutError`` is a subclass of OSError, but the driver must not treat this exception as a
     network error.
@@ -49,7 +52,9 @@ class InterruptionKind(NamedTuple):
 
     @property
     def is_from_application(self) -> bool:
-        """Return True if the errors come from the application, False if the error is a timeout of the driver."""
+        """Return True if the errors come from the application, False if the error is a timeout of the
+        driver.
+        """
         return self.error_factories is not None
 
 
@@ -113,7 +118,9 @@ class ReportingGreenlet(gevent.Greenlet):  # type: ignore[misc]
 
 
 class TrackedLimit(timeout.TimeLimit):
-    """Replacement of the driver's time limit. :class:`RunningTimeouts` lists each time limit that is running."""
+    """Replacement of the driver's time limit. :class:`RunningTimeouts` lists each time limit that is
+    running.
+    """
 
     __slots__ = ()
 
@@ -127,7 +134,9 @@ class TrackedLimit(timeout.TimeLimit):
 
 
 class TrackedTimeout(gevent.timeout.Timeout):
-    """Replacement of the wait queue timeout. :class:`RunningTimeouts` lists each timeout that is running."""
+    """Replacement of the wait queue timeout. :class:`RunningTimeouts` lists each timeout that is
+    running.
+    """
 
     def start(self) -> None:
         super().start()
@@ -139,7 +148,9 @@ class TrackedTimeout(gevent.timeout.Timeout):
 
 
 def track_timeouts(monkeypatch: Any) -> None:
-    """Make the driver use :class:`TrackedLimit`, :class:`TrackedTimeout` and :class:`ReportingGreenlet`."""
+    """Make the driver use :class:`TrackedLimit`, :class:`TrackedTimeout` and
+    :class:`ReportingGreenlet`.
+    """
     RunningTimeouts.known.clear()
     for module in (timeout, server_connection, connecting, pool):
         monkeypatch.setattr(module, "TimeLimit", TrackedLimit)

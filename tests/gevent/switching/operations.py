@@ -1,4 +1,5 @@
-"""A scenario for each public operation: the name, an object, the call of the operation, and the expected result.
+"""A scenario for each public operation: the name, an object, the call of the operation, and the
+expected result.
 
 A run without interruption must return the expected result. After an interrupted run, each document
 must be equal to the document before or after the call. No document may be lost or duplicated.
@@ -90,7 +91,9 @@ class Operation(Scenario):
 
 
 def document_counts(client: Any) -> Counter[str]:
-    """Return the number of occurrences of each document and collection name in the database ``operations``."""
+    """Return the number of occurrences of each document and collection name in the database
+    ``operations``.
+    """
     database, counts = client.operations, Counter[str]()
     for name in database.list_collection_names():
         counts[name] += 1
@@ -145,7 +148,9 @@ OBJECTS: dict[str, Callable[[ScenarioRun], Any]] = {
 
 
 def register(function: Callable[[ScenarioRun], Any]) -> Callable[[ScenarioRun], Any]:
-    """Register a function that creates an object for scenarios. The name of the function is the name of the object."""
+    """Register a function that creates an object for scenarios. The name of the function is the name
+    of the object.
+    """
     return OBJECTS.setdefault(function.__name__.replace("_", " "), function)
 
 
@@ -191,7 +196,9 @@ def changed_ids(stream: Any) -> list[Any]:
 
 
 def in_with_block(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function that receives an object, and runs `call` inside a ``with`` block of the object."""
+    """Return a function that receives an object, and runs `call` inside a ``with`` block of the
+    object.
+    """
 
     def call_in_block(created: Any) -> Any:
         with created:
@@ -206,7 +213,9 @@ def first_change(target: Any) -> Any:
 
 
 def tolerate_missing_search(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function that runs `call`, but ignores the error of a server that does not support search indexes."""
+    """Return a function that runs `call`, but ignores the error of a server that does not support
+    search indexes.
+    """
 
     def call_without_error(created: Any) -> None:
         with suppress(OperationFailure):
@@ -412,7 +421,8 @@ def read_and_write(session: Any) -> None:
     assert work.find_one({"_id": 0}, session=session)["n"] == 10
 
 
-# The following callbacks switch to the hub, so that the harness also interrupts greenlets inside callbacks.
+# The following callbacks switch to the hub, so that the harness also interrupts greenlets inside
+# callbacks.
 
 
 class Decoder(TypeDecoder):  # type: ignore[misc]

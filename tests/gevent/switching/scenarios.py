@@ -101,7 +101,9 @@ class LostConnection(FullPool):
 
 
 class PausingPool(FullPool):
-    """While the greenlet waits for a connection, the test clears the pool and marks the pool as ready."""
+    """While the greenlet waits for a connection, the test clears the pool and marks the pool as
+    ready.
+    """
 
     name = "check-out from a pausing pool"
     clears_pool = True
@@ -192,7 +194,9 @@ class LeaveReadAhead(Scenario):
 
 
 class ExhaustCursor(Scenario):
-    """An exhaust cursor. The server streams the batches slowly, so that the driver waits for each batch."""
+    """An exhaust cursor. The server streams the batches slowly, so that the driver waits for each
+    batch.
+    """
 
     name = "exhaust cursor"
     min_switches = 3
@@ -411,7 +415,9 @@ class CloseClient(Scenario):
 
 
 class DropClient(Scenario):
-    """Use a client in a ``with`` block. The interruption ends the block, and the end of the block closes the client."""
+    """Use a client in a ``with`` block. The interruption ends the block, and the end of the block
+    closes the client.
+    """
 
     name = "with block of a client"
     closes_client = True

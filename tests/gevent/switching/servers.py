@@ -1,4 +1,6 @@
-"""Real servers for scenarios, and functions that count their open cursors, transactions and connections."""
+"""Real servers for scenarios, and functions that count their open cursors, transactions and
+connections.
+"""
 
 from __future__ import annotations
 

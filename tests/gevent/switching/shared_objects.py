@@ -1,4 +1,5 @@
-"""Scenarios in which two greenlets use one object. The second greenlet starts at a switch of the first greenlet.
+"""Scenarios in which two greenlets use one object. The second greenlet starts at a switch of the
+first greenlet.
 
 A concurrent call either waits for the end of the first call, or raises InvalidOperation and changes
 nothing. ``tests/gevent/test_shared_cursors.py`` checks cursors and change streams.
@@ -54,7 +55,9 @@ def _call_or_reject(call: Call, shared: Any) -> Any:
 
 
 def check_file(run_state: ScenarioRun, file: Any, first: Any, second: Any) -> None:
-    """Check that the file contains exactly the bytes of the successful calls, or that no part of the file exists."""
+    """Check that the file contains exactly the bytes of the successful calls, or that no part of the
+    file exists.
+    """
     if not file.closed:
         file.close()
     database = run_state.client.operations

@@ -100,7 +100,8 @@ class Tracer:
             raise error
 
     def has_missed(self) -> bool:
-        """Return True if the tracer threw no error, although the greenlet switched again after the chosen switch.
+        """Return True if the tracer threw no error, although the greenlet switched again after the
+        chosen switch.
 
         A missed interruption is a fault of the harness. The last switch does not count, because a
         callback may end the greenlet before the throw. The last switch differs between runs,

@@ -1,9 +1,11 @@
-"""Write the answers of a server to data files, or compare the answers of a server with the data files.
+"""Write the answers of a server to data files, or compare the answers of a server with the data
+files.
 
-``python -m tests.simulation.answers --record URI [files]`` writes the server's answers and its version to the data
-files. ``python -m tests.simulation.answers --check URI [files]`` fails if an answer of the server differs from its
-file. The server must be a replica set of one member that requires no authentication and accepts
-test commands. Both commands use the database ``gmongo_answers``, and finally drop this database.
+``python -m tests.simulation.answers --record URI [files]`` writes the server's answers and its
+version to the data files. ``python -m tests.simulation.answers --check URI [files]`` fails if an
+answer of the server differs from its file. The server must be a replica set of one member that
+requires no authentication and accepts test commands. Both commands use the database
+``gmongo_answers``, and finally drop this database.
 """
 
 from __future__ import annotations

@@ -27,10 +27,11 @@ class Case:
     """One case of a data file.
 
     :param file: the name of the data file, without the ending.
-    :param fields: the JSON object: ``name``; ``documents`` and ``others``, the documents of the collections ``cases``
-        and ``others``; ``run``, the commands; ``answers``, one for each command. ``server`` is the version of the
-        server from which the answers were recorded. If the answers come from documentation, ``documented`` is the page,
-        and ``since`` is the first server version with these answers.
+    :param fields: the JSON object: ``name``; ``documents`` and ``others``, the documents of the
+        collections ``cases`` and ``others``; ``run``, the commands; ``answers``, one for each
+        command. ``server`` is the version of the server from which the answers were recorded. If the
+        answers come from documentation, ``documented`` is the page, and ``since`` is the first server
+        version with these answers.
     """
 
     file: str
@@ -173,7 +174,9 @@ def _session(command: dict[str, Any], database: Any, sessions: dict[int, Any]) -
 
 
 def _with_answers(value: Any, replies: list[Any]) -> Any:
-    """Return a copy of `value` in which parts of earlier replies replace ``{"$answer": [number, name ...]}``."""
+    """Return a copy of `value` in which parts of earlier replies replace ``{"$answer": [number, name
+    ...]}``.
+    """
     if isinstance(value, list):
         return [_with_answers(part, replies) for part in value]
     if not isinstance(value, dict):
@@ -191,7 +194,9 @@ def _renamed(value: Any, old: str, new: str) -> Any:
 
 
 def _stable_reply(reply: dict[str, Any]) -> dict[str, Any]:
-    """Return a reply without error messages, and without cursor IDs and other values that differ in each run."""
+    """Return a reply without error messages, and without cursor IDs and other values that differ in
+    each run.
+    """
     found = {name: value for name, value in reply.items() if name not in _VOLATILE}
     if found.get("ok") in (0.0, 1.0) and isinstance(found["ok"], float):
         del found["ok"]

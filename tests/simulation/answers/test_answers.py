@@ -1,4 +1,6 @@
-"""Tests that the simulation returns the recorded answers of servers, and that an index changes no answer."""
+"""Tests that the simulation returns the recorded answers of servers, and that an index changes no
+answer.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Compare the replies of a simulated deployment to malformed commands with the replies of a server.
 
-``python -m tests.simulation.fields HOST:PORT HOST:PORT --seed 1 --count 5000`` prints the cases whose replies differ.
-The server must be a replica set of one member that requires no authentication and accepts test commands.
+``python -m tests.simulation.fields HOST:PORT HOST:PORT --seed 1 --count 5000`` prints the cases whose
+replies differ. The server must be a replica set of one member that requires no authentication and
+accepts test commands.
 """
 
 from __future__ import annotations

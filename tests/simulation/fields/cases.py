@@ -1,6 +1,7 @@
 """Invalid commands.
 
-Each command is a copy of a valid command, the template, with one fault such as a field of a wrong type.
+Each command is a copy of a valid command, the template, with one fault such as a field of a wrong
+type.
 """
 
 from __future__ import annotations

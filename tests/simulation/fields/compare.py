@@ -35,7 +35,9 @@ class Client(WireClient):
         self.run({"hello": 1})
 
     def reply_to(self, body: bytes) -> dict[str, Any]:
-        """Return the reply to an encoded command, or ``{"closed": True}`` if the server closes the connection."""
+        """Return the reply to an encoded command, or ``{"closed": True}`` if the server closes the
+        connection.
+        """
         self.socket.sendall(struct.pack("<iiiiIB", 21 + len(body), 1, 0, 2013, 0, 0) + body)
         try:
             (length,) = struct.unpack("<i", self.read(16)[:4])
@@ -83,12 +85,16 @@ def compared_parts(case_name: str, reply: dict[str, Any]) -> Any:
 
 
 def is_refused(reply: dict[str, Any]) -> bool:
-    """Return True if the reply says that the simulation does not support the command or a part of the command."""
+    """Return True if the reply says that the simulation does not support the command or a part of the
+    command.
+    """
     return "the simulated deployment does not support" in reply.get("errmsg", "")
 
 
 def outcome(case: Case, server_reply: dict[str, Any], simulation_reply: dict[str, Any]) -> str:
-    """Return ``same``, ``refused`` (the simulation does not support the command), or the kind of difference."""
+    """Return ``same``, ``refused`` (the simulation does not support the command), or the kind of
+    difference.
+    """
     if _EXPIRED in (server_reply.get("code"), simulation_reply.get("code")):
         return "same"
     expected, found = compared_parts(case.name, server_reply), compared_parts(case.name, simulation_reply)

@@ -1,4 +1,5 @@
-"""Send random commands to a real server and to the simulation, and print the cases whose answers differ.
+"""Send random commands to a real server and to the simulation, and print the cases whose answers
+differ.
 
 ``python -m tests.simulation.fuzz --seconds 60`` starts `mongod`. The format of a printed case is
 the format of the files in ``tests/simulation/answers/data``. The run fails if the answers to more
@@ -47,7 +48,8 @@ class Comparison:
         self._simulation = simulation
 
     def run_case(self, name: str, fields: dict[str, Any]) -> None:
-        """Run a random case on the server and the simulation, and count its equal, different and refused answers.
+        """Run a random case on the server and the simulation, and count its equal, different and
+        refused answers.
 
         For each operation whose answers differ, print a minimised case.
 
@@ -83,7 +85,8 @@ class Comparison:
         ]
 
     def _differing_codes(self, fields: dict[str, Any]) -> tuple[Any, Any] | None:
-        """Return the error codes of the server and the simulation if their last answers differ, and None otherwise.
+        """Return the error codes of the server and the simulation if their last answers differ, and
+        None otherwise.
 
         Ignore the parts of the answer that differ between two runs on the server.
         """
@@ -110,7 +113,8 @@ class Comparison:
 def without_documented_differences(command: Any, reply: Any) -> Any:
     """Return a reply in a form that hides the documented differences between simulation and server.
 
-    The simulation may return reply fields and groups in another order, and validation errors with incomplete details.
+    The simulation may return reply fields and groups in another order, and validation errors with
+    incomplete details.
     """
     if not isinstance(reply, dict):
         return reply
@@ -140,7 +144,9 @@ def _error_code(answer: Any) -> Any:
 
 
 def permitted_share(operations: int) -> float:
-    """Return the share of operations whose answers may differ: :data:`LIMIT` plus three standard deviations."""
+    """Return the share of operations whose answers may differ: :data:`LIMIT` plus three standard
+    deviations.
+    """
     return LIMIT + 3 * (LIMIT / operations) ** 0.5 if operations else LIMIT
 
 

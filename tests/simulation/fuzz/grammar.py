@@ -18,11 +18,12 @@ _REPEATS = {"*": (0, 1, 2, 3), "...": (1, 2, 2, 3)}
 class Grammar:
     """Makes random values from the rules in ``grammar.json``. A rule is a list of alternatives.
 
-    A random alternative of a rule replaces the text ``<rule>``. In a longer text, such as ``$<rule>``, the text of the
-    alternative replaces ``<rule>``. In a list, zero to three alternatives replace ``<rule>*``, and one to three
-    alternatives replace ``<rule>...``. A third of the documents have a field ``name?``, and three quarters have a field
-    ``name?2``. A field ``+`` inserts the fields or elements of its value into its document or list.
-    Digits after the ``+`` make the names of several ``+`` fields unique.
+    A random alternative of a rule replaces the text ``<rule>``. In a longer text, such as
+    ``$<rule>``, the text of the alternative replaces ``<rule>``. In a list, zero to three
+    alternatives replace ``<rule>*``, and one to three alternatives replace ``<rule>...``. A third of
+    the documents have a field ``name?``, and three quarters have a field ``name?2``. A field ``+``
+    inserts the fields or elements of its value into its document or list. Digits after the ``+`` make
+    the names of several ``+`` fields unique.
 
     :param rng: the source of the random choices.
     """
@@ -37,7 +38,9 @@ class Grammar:
         return self._expand(chosen, depth + 1)
 
     def case(self, rule: str) -> dict[str, Any]:
-        """Return the fields of a random case. The ``_id`` of each document is its index in the list of documents."""
+        """Return the fields of a random case. The ``_id`` of each document is its index in the list
+        of documents.
+        """
         fields = self.value(rule)
         for name in ("documents", "others"):
             if name in fields:
@@ -45,7 +48,9 @@ class Grammar:
         return fields
 
     def choice(self, rule: str) -> str:
-        """Return the name of a random rule among the alternatives of `rule`, or `rule` if no alternative is a rule."""
+        """Return the name of a random rule among the alternatives of `rule`, or `rule` if no
+        alternative is a rule.
+        """
         names = [name for name in RULES[rule] if isinstance(name, str) and name in RULES]
         return self._rng.choice(names) if names else rule
 

@@ -1,4 +1,6 @@
-"""Remove the parts of a case that are not needed for a difference between the server and the simulation."""
+"""Remove the parts of a case that are not needed for a difference between the server and the
+simulation.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of the program ``python -m gmongo.testing``, a deployment in a separate process. The client is PyMongo."""
+"""Tests of the program ``python -m gmongo.testing``, a deployment in a separate process. The client
+is PyMongo.
+"""
 
 from __future__ import annotations
 

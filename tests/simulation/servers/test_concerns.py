@@ -1,4 +1,6 @@
-"""Tests of write concerns, server parameters, rate limits, and diagnostic commands in simulated deployments."""
+"""Tests of write concerns, server parameters, rate limits, and diagnostic commands in simulated
+deployments.
+"""
 
 from __future__ import annotations
 

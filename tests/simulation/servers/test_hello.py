@@ -1,4 +1,6 @@
-"""Tests of the command hello: its reply on each kind of deployment, awaitable hello commands, and streamed replies."""
+"""Tests of the command hello: its reply on each kind of deployment, awaitable hello commands, and
+streamed replies.
+"""
 
 from __future__ import annotations
 

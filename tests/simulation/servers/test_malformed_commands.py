@@ -1,4 +1,6 @@
-"""Tests that no malformed command and no malformed operand causes an internal error of the simulation."""
+"""Tests that no malformed command and no malformed operand causes an internal error of the
+simulation.
+"""
 
 from __future__ import annotations
 

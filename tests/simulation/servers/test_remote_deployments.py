@@ -1,4 +1,5 @@
-"""Tests of remote deployments, which run in another process or native thread for programs without gevent.
+"""Tests of remote deployments, which run in another process or native thread for programs without
+gevent.
 
 The client is PyMongo.
 """
@@ -261,7 +262,8 @@ def test_remote_deployment_trusts_authority_of_this_process(where):
             pytest.raises(
                 OperationFailure,
                 match=r"'CN=ada,.* is not a user of",
-                # An authentication error proves that the client has accepted the certificate of the server.
+                # An authentication error proves that the client has accepted the certificate of the
+                # server.
             ),
         ):
             client.admin.command("ping")

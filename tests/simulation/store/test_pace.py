@@ -1,6 +1,7 @@
 """Tests that long commands of a simulated store yield to other greenlets.
 
-The tests count the function calls between two yields, and run other commands while a long command yields.
+The tests count the function calls between two yields, and run other commands while a long command
+yields.
 """
 
 from __future__ import annotations
@@ -190,7 +191,9 @@ def test_sort_is_stable(reverse: bool) -> None:
 
 
 def run_with_steps(shell: Shell, run: Callable[[], Any], *steps: Callable[[], Any]) -> Any:
-    """Call `run`. While `run` yields, call the next of the steps in another greenlet. Return the result of `run`."""
+    """Call `run`. While `run` yields, call the next of the steps in another greenlet. Return the
+    result of `run`.
+    """
 
     def run_steps() -> None:
         for step in steps:

@@ -1,4 +1,6 @@
-"""Tests of cursors in a simulated store: batches, the end of a cursor, and use by another client or session."""
+"""Tests of cursors in a simulated store: batches, the end of a cursor, and use by another client or
+session.
+"""
 
 from __future__ import annotations
 

@@ -97,7 +97,9 @@ class ClientEntity:
         return self.recorder.ready_pools >= len(self.client.topology_description.server_descriptions())
 
     def wait_for_discovery(self) -> None:
-        """Wait until the client has discovered all servers, and has logged the messages of the discovery."""
+        """Wait until the client has discovered all servers, and has logged the messages of the
+        discovery.
+        """
         self.recorder.wait_until(self._pools_are_ready)
 
     def _set_listening(self, listen: bool) -> None:

@@ -32,7 +32,9 @@ HARMLESS = (11601, 13, 59)
 
 
 class RunningDeployment:
-    """A running simulated deployment, and the internal client with which the runner accesses this deployment."""
+    """A running simulated deployment, and the internal client with which the runner accesses this
+    deployment.
+    """
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting

@@ -1,4 +1,5 @@
-"""Client-side encryption in cases: automatic encryption of client entities, and ``clientEncryption`` entities.
+"""Client-side encryption in cases: automatic encryption of client entities, and ``clientEncryption``
+entities.
 
 The simulated key management services cannot decrypt data keys that real services have encrypted.
 The simulated mongocryptd supports JSON schemas, but no encrypted fields of Queryable Encryption.

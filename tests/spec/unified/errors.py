@@ -36,7 +36,9 @@ def _top_level_error(error: Exception) -> Exception:
 
 
 def _details(error: Exception) -> Iterator[Mapping[str, Any]]:
-    """Yield the documents of the server that an error contains: the error reply, and the errors of a bulk write."""
+    """Yield the documents of the server that an error contains: the error reply, and the errors of a
+    bulk write.
+    """
     main = _top_level_error(error)
     details = getattr(main, "details", None)
     if isinstance(details, Mapping):

@@ -1,4 +1,6 @@
-"""Record the events of a client entity, wait for events, and compare recorded events with expected events."""
+"""Record the events of a client entity, wait for events, and compare recorded events with expected
+events.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ class Observer(ForwardingListener):
         self.events: list[Recorded] = []
 
     def store(self, names: Iterable[str], entity: list[Any]) -> None:
-        """For each later event whose class name is in `names`, append a document to the list `entity`."""
+        """For each later event whose class name is in `names`, append a document to the list
+        `entity`.
+        """
         self._stores.append((frozenset(names), entity))
 
     def handle(self, event: Any) -> None:

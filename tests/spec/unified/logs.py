@@ -61,7 +61,9 @@ class LogCollector(logging.Handler):
 
     @contextmanager
     def pausing(self) -> Iterator[None]:
-        """Collect no messages of the current greenlet while the block runs an operation of another client."""
+        """Collect no messages of the current greenlet while the block runs an operation of another
+        client.
+        """
         self._busy_elsewhere = gevent.getcurrent()
         try:
             yield

@@ -1,4 +1,6 @@
-"""Compare actual values with expected values (section "Evaluating Matches" of the unified test format)."""
+"""Compare actual values with expected values (section "Evaluating Matches" of the unified test
+format).
+"""
 
 from __future__ import annotations
 

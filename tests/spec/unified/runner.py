@@ -134,7 +134,9 @@ class Run:
 
     @contextmanager
     def pausing_logs_except(self, name: str) -> Iterator[None]:
-        """While the block runs, only the client entity `name` collects log messages of the current greenlet."""
+        """While the block runs, only the client entity `name` collects log messages of the current
+        greenlet.
+        """
         others = [
             each for each in self.entities.objects_of_kind("client") if each.name != name and each.logs is not None
         ]

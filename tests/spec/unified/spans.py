@@ -68,7 +68,9 @@ class SpanCollector(SpanProcessor):
 
 
 def _attributes(span: ReadableSpan) -> dict[str, Any]:
-    """Return the attributes of a span, with session IDs and integers in the types that the case expects."""
+    """Return the attributes of a span, with session IDs and integers in the types that the case
+    expects.
+    """
     attributes: dict[str, Any] = {}
     for name, value in (span.attributes or {}).items():
         if name == "db.mongodb.lsid":

@@ -43,7 +43,8 @@ class Method:
         unchanged names.
     :param names: Argument name in the format -> argument name of the method, for names that
         :func:`snake_case` does not convert.
-    :param convert_result: Function that converts the result of the method to a value that can be compared.
+    :param convert_result: Function that converts the result of the method to a value that can be
+        compared.
     """
 
     def __init__(
