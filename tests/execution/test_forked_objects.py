@@ -19,7 +19,7 @@ from tests.support.server import ScriptedServer, hold_reply
 
 
 def simulate_fork(client: Client) -> None:
-    for each in (client._topology, client._executor.sessions):
+    for each in (client._topology, client._executor):
         each.mark_forked()
 
 

@@ -85,7 +85,7 @@ def test_forked_child_neither_reuses_nor_ends_sessions_of_parent(pool: ServerSes
     parents = implicit.server_session
     pool.release(pool.acquire())
     assert (parents.epoch, len(pool), pool.in_use) == (0, 1, 2)
-    pool.mark_forked()
+    pool.forget()
     assert (len(pool), pool.in_use) == (0, 0)
     pool.release(used)
     assert (len(pool), pool.in_use) == (0, 0)

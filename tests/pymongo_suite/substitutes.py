@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
-from gmongo import MongoClient, _clock, _random, client_options, monitoring
+from gmongo import MongoClient, _clock, _random, monitoring
 from gmongo.client_options import ClientOptions
 from gmongo.client_session import ClientSession
 from gmongo.cmap.connection import Connection
@@ -144,7 +144,8 @@ _SUBSTITUTES: tuple[tuple[Any, str, Any], ...] = (
     (MongoClient, "_topology_settings", property(lambda client: client._topology.settings)),
     (MongoClient, "_close_cursor_now", _kill_cursor),
     (_random, "random", lambda: random.random()),  # for tests that replace `random.random`
-    (client_options, "MAX_RETRIES", 2),  # PyMongo's value, which tests of overloaded servers expect
+    # The default is PyMongo's value, which tests of overloaded servers expect.
+    (ClientOptions, "max_adaptive_retries", property(lambda given: given.merged.get("maxadaptiveretries", 2))),
     (ClientOptions, "pool_options", property(_options_with_credential)),
     (ClientSession, "_materialize", lambda session: None),
     (ClientSession, "_pinned_address", property(lambda session: session._state.transaction.pinned_address)),
