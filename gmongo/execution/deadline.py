@@ -54,7 +54,8 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
             customers.update_one(filter, update)
 
     The limit includes server selection, the connection check-out, the network, the command on the server, and retries.
-    After the timeout of an operation, ``error.timeout`` is True. A nested block can only shorten the limit.
+    After the timeout of an operation, ``error.timeout`` is True. A nested block can only shorten the limit. As a
+    decorator of a function, ``timeout`` limits each call.
 
     Specification: Client Side Operations Timeout.
 
@@ -63,7 +64,14 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
     :raises TypeError: `seconds` is not a number.
     :raises ValueError: `seconds` is negative.
     """
-    return until(deadline_after(checked_seconds(seconds), "gmongo.timeout"))
+    return _limit_block(checked_seconds(seconds))
+
+
+@contextmanager
+def _limit_block(seconds: float | None) -> Iterator[None]:
+    # The deadline starts with the block. A decorated function therefore has a new deadline in each call.
+    with until(deadline_after(seconds, "gmongo.timeout")):
+        yield
 
 
 def checked_seconds(seconds: float | None) -> float | None:

@@ -24,6 +24,16 @@ def test_timeout_block_overrides_timeout_ms(server: ScriptedServer, connect: Con
     assert second <= 1000 < first
 
 
+def test_decorated_function_has_new_deadline_in_each_call(scripted_client: Client, virtual_time: VirtualTime) -> None:
+    @gmongo.timeout(1)
+    def ping() -> None:
+        assert scripted_client.admin.command("ping")["ok"] == 1
+
+    ping()
+    gevent.sleep(2)
+    ping()
+
+
 def test_greenlet_spawned_in_timeout_block_has_no_deadline(server: ScriptedServer, scripted_client: Client) -> None:
     with gmongo.timeout(10):
         gevent.spawn(scripted_client.db.c.find_one).get()
