@@ -19,6 +19,7 @@ from time import monotonic
 from typing import Any
 
 from gmongo import MongoClient
+from gmongo.errors import AutoReconnect, ServerSelectionTimeoutError
 from gmongo.testing import Deployment
 from tests.live.mongod import run_mongod
 from tests.simulation.answers.__main__ import common_answer
@@ -59,7 +60,14 @@ class Comparison:
         commands = fields["run"]
         if check:
             commands = [step for command in commands for step in (command, check)]
-        recorded, answered = (self._run(side, {**fields, "run": commands}) for side in self._databases)
+        try:
+            recorded, answered = (self._run(side, {**fields, "run": commands}) for side in self._databases)
+        except ServerSelectionTimeoutError:  # the server has ended
+            raise
+        except AutoReconnect as error:  # the server closed the connection of a command
+            self.counts["closed"] += 1
+            print(f"{error}: {line({**fields, 'run': commands})}", flush=True)
+            return
         for index, (wanted, found) in enumerate(zip(recorded, answered, strict=True)):
             differs = difference(wanted, found) is not None
             refused = _error_code(found) == _REFUSED != _error_code(wanted)
