@@ -23,9 +23,7 @@ STAGES: Mapping[str, str] = {
     **_assign_engine(ATLAS, "$rankFusion $score $scoreFusion $search $searchMeta $vectorSearch"),
 }
 QUERY_OPERATORS: Mapping[str, str] = _assign_engine(
-    MONGOD,
-    """$alwaysFalse $alwaysTrue $bitsAllClear $bitsAllSet $bitsAnyClear $bitsAnySet $geoIntersects $geoNear $geoWithin
-    $near $nearSphere $sampleRate $where $within""",
+    MONGOD, "$alwaysFalse $alwaysTrue $geoIntersects $geoNear $geoWithin $near $nearSphere $sampleRate $where $within"
 )
 EXPRESSIONS: Mapping[str, str] = {
     **_assign_engine(
@@ -58,8 +56,8 @@ _OTHERS = (
     "a text search beyond English words", "a time series", "a unique index of another kind",
     "a variable of the server", "a view made in a transaction", "a view whose name is in a view", "a wildcard index",
     "a write concern of tags", "an error of an expression", "an index build beside a transaction",
-    "another collation", "another command", "disambiguatedPaths of names with dots", "explain of another command",
-    "other keywords of $jsonSchema", "other options of $merge", "other options of an index",
+    "another collation", "another command", "bits of decimals", "disambiguatedPaths of names with dots",
+    "explain of another command", "other keywords of $jsonSchema", "other options of $merge", "other options of an index",
     "other options of collMod", "other options of create", "renameCollection to another database",
     "the details of a validation error", "time zones without data", "validate with repair or metadata"
 )  # fmt: skip

@@ -27,6 +27,7 @@ from gmongo.testing.store.values import (
     trunc,
     type_name,
 )
+from gmongo.testing.unsupported import not_supported
 
 Test = Callable[[Any], bool]
 # A function that compiles an operator. The arguments of the function are the operand, the document
@@ -185,6 +186,36 @@ def _parse_alias(operand: Any) -> str:
     raise bad_value(f"Unknown type name alias: {operand}")
 
 
+def _create_bit_test(matches: Callable[[int, int], bool]) -> Compiler:
+    def compile_bits(operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
+        mask = _parse_mask(operand)
+
+        def test(value: Any) -> bool:
+            if isinstance(value, bytes):
+                return matches(int.from_bytes(value, "little"), mask)
+            if isinstance(value, Decimal128):
+                raise not_supported("bits of decimals")
+            return is_number(value) and is_integral(value) and _fits_long(value) and matches(trunc(value), mask)
+
+        return test
+
+    return compile_bits
+
+
+def _parse_mask(operand: Any) -> int:
+    if isinstance(operand, list):
+        if not all(is_number(position) and is_integral(position) and trunc(position) >= 0 for position in operand):
+            raise bad_value(f"bit positions must be non-negative integers, not {operand!r}")
+        return sum(1 << position for position in {trunc(position) for position in operand})
+    if isinstance(operand, bytes):
+        return int.from_bytes(operand, "little")
+    if not is_number(operand):
+        raise bad_value(f"a bit mask must be an array of positions, a number or binary, not {operand!r}")
+    if not is_integral(operand) or trunc(operand) < 0 or not _fits_long(operand):
+        raise failed_to_parse(f"Expected a non-negative integral number as a bit mask, not {operand!r}")
+    return trunc(operand)
+
+
 def _compile_exists(_operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
     return lambda value: value is not MISSING
 
@@ -200,6 +231,10 @@ ELEMENT_OPERATORS: Mapping[str, Compiler] = {
     "$regex": _compile_regex,
     "$mod": _compile_mod,
     "$type": _compile_type,
+    "$bitsAllSet": _create_bit_test(lambda value, mask: value & mask == mask),
+    "$bitsAnySet": _create_bit_test(lambda value, mask: value & mask != 0),
+    "$bitsAllClear": _create_bit_test(lambda value, mask: value & mask == 0),
+    "$bitsAnyClear": _create_bit_test(lambda value, mask: value & mask != mask),
 }
 # Operators that negate another operator.
 NEGATIONS: Mapping[str, Compiler] = {"$ne": _compile_ne, "$nin": _compile_in}
