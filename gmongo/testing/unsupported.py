@@ -58,7 +58,8 @@ _OTHERS = (
     "a write concern of tags", "an error of an expression", "an index build beside a transaction",
     "another collation", "another command", "bits of decimals", "disambiguatedPaths of names with dots",
     "explain of another command", "other keywords of $jsonSchema", "other options of $merge",
-    "other options of an index", "other options of collMod", "other options of create", "renameCollection to another database",
+    "other options of an index", "other options of collMod", "other options of create",
+    "renameCollection to another database",
     "the details of a validation error", "time zones without data", "validate with repair or metadata"
 )  # fmt: skip
 UNSUPPORTED: Mapping[str, str] = {
