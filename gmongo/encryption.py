@@ -77,7 +77,7 @@ class QueryType(str, Enum):
     SUBSTRING = "substring"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RewrapManyDataKeyResult:
     """Result of :meth:`ClientEncryption.rewrap_many_data_key`.
 
@@ -86,6 +86,9 @@ class RewrapManyDataKeyResult:
     """
 
     bulk_write_result: BulkWriteResult | None = None
+
+    def __repr__(self) -> str:
+        return f"RewrapManyDataKeyResult({self.bulk_write_result!r})"
 
 
 @describes_parameters(AutoEncryptionOpts, _SHARED_PARAMETERS)

@@ -5,19 +5,38 @@ Source: Client Side Encryption, "Queryable Encryption Create and Drop Collection
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Protocol
 
 from gmongo._documents import Document, DocumentDict
 from gmongo._inherited_options import internals_of
 from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.errors import ConfigurationError
+from gmongo.execution.executor import Executor
+from gmongo.execution.operation import OperationContext
 from gmongo.execution.sessions import SessionHandle
 from gmongo.operations.run_command import WriteCommand
 
 _CLUSTERED = {"key": {"_id": 1}, "unique": True}
 INDEX = [("__safeContent__", 1)]
-Database = Any  # an object of the class `gmongo.database.Database`
+
+
+class Database(Protocol):
+    """The attributes of a :class:`~gmongo.database.Database` that the functions of this module use."""
+
+    _executor: Executor
+
+    @property
+    def _context(self) -> OperationContext: ...
+
+    @property
+    def client(self) -> Any: ...
+
+    @property
+    def name(self) -> str: ...
+
+    def list_collections(self, session: Any, filter: Document) -> Iterable[DocumentDict]: ...
 
 
 def state_collections(name: str, encrypted_fields: Document) -> tuple[str, str]:

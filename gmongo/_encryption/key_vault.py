@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
 
-from gmongo._documents import Value
+from gmongo._documents import Document, Value
 from gmongo.errors import ConfigurationError
+from gmongo.execution.executor import Executor
 from gmongo.read_concern import ReadConcern
 from gmongo.write_concern import WriteConcern
 
 RAW: CodecOptions[Value] = CodecOptions(document_class=RawBSONDocument)
-Client = Any  # an object of the class `gmongo.mongo_client.MongoClient`
-Keys = Any  # the `gmongo.collection.Collection` that contains the data keys
+
+
+class Client(Protocol):
+    """The attributes of a :class:`~gmongo.mongo_client.MongoClient` that the encryption uses."""
+
+    _executor: Executor
+
+    @property
+    def options(self) -> Any: ...
+
+    def __getitem__(self, name: str) -> Any: ...
+
+    def close(self) -> None: ...
+
+
+class Keys(Protocol):
+    """The attributes of a collection that the encryption uses for data keys."""
+
+    _executor: Executor
+
+    def find(self, filter: Document) -> Any: ...
+
+    def insert_one(self, document: Document) -> object: ...
 
 
 def split_namespace(namespace: str) -> tuple[str, str]:
@@ -44,3 +66,9 @@ class KeyVault:
     def keys(self, filter: bytes) -> list[bytes]:
         with self.collection.find(RawBSONDocument(filter)) as cursor:
             return [key.raw for key in cursor]
+
+    def collections(self, database: str, filter: bytes) -> list[bytes]:
+        raise NotImplementedError  # explicit encryption does not read schemas
+
+    def analyse(self, database: str, command: bytes) -> bytes:
+        raise NotImplementedError  # explicit encryption does not analyse commands

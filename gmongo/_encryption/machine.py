@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Protocol
 
 import bson
 
@@ -24,7 +24,18 @@ from gmongo.errors import ConfigurationError, EncryptionError, PyMongoError
 from gmongo.execution.deadline import until
 from gmongo.execution.sessions import bind_session
 
-ServerRequests = Any  # an `Encrypter`, or a `KeyVault` for explicit encryption
+
+class ServerRequests(Protocol):
+    """Requests of the state machine to servers."""
+
+    def collections(self, database: str, filter: bytes) -> list[bytes]:
+        """Return the descriptions of the collections that match the encoded query `filter`, as encoded documents."""
+
+    def analyse(self, database: str, command: bytes) -> bytes:
+        """Return the reply of mongocryptd, which contains the command with marks at the values to encrypt."""
+
+    def keys(self, filter: bytes) -> list[bytes]:
+        """Return the data keys of the key vault that match the encoded query `filter`, as encoded documents."""
 
 
 class Machine:

@@ -54,7 +54,7 @@ def credential_of(
         return None  # an empty username may come from an empty environment variable
     mechanism = mechanism or DEFAULT
     rules = _RULES.get(mechanism, _Rules())
-    default_source = (rules.external is not True and database) or (EXTERNAL if rules.external else "admin")
+    default_source = EXTERNAL if rules.external is True else database or (EXTERNAL if rules.external else "admin")
     properties = options.get("authmechanismproperties") or {}
     application_properties = {name.upper(): value for name, value in properties.items()}
     credential = Credential(

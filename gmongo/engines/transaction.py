@@ -152,10 +152,12 @@ class TransactionEnd:
         transaction = self._state.transaction
         try:
             self._executor.run(operation, self._state, deadline)
+        except PyMongoError as error:
+            self._executor.transaction_ended(transaction, error)
+            raise
         except BaseException as error:
-            if not isinstance(error, PyMongoError):
-                transaction.end_interrupted()
-            if isinstance(error, PyMongoError) or not transaction.active:
+            transaction.end_interrupted()
+            if not transaction.active:
                 self._executor.transaction_ended(transaction, error)
             raise
         self._executor.transaction_ended(transaction, None)

@@ -224,8 +224,10 @@ def _describe_checks(topology: Selectable) -> list[str]:
     return [
         progress
         for address, server in topology.servers.items()
-        if (known := topology.description.get(address)) and known.error is None
-        if server.monitor is not None and (progress := server.monitor.progress)
+        if (known := topology.description.get(address))
+        and known.error is None
+        and server.monitor is not None
+        and (progress := server.monitor.progress)
     ]
 
 
