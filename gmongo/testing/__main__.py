@@ -1,4 +1,4 @@
-"""``python -m gmongo.testing``: a simulated deployment in a separate process.
+"""``python -m gmongo.testing``: a simulated deployment, or a replica set of `mongod`, in a separate process.
 
 The program prints the connection string on one line. The program serves clients until SIGTERM or
 SIGINT arrives. If standard input is a pipe, the program also ends when the pipe is closed.
@@ -12,7 +12,7 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gevent
@@ -22,6 +22,7 @@ from gevent.event import Event
 
 from gmongo.testing.channel import Channel
 from gmongo.testing.deployment import Deployment
+from gmongo.testing.embedded_replica_set import EmbeddedReplicaSet
 from gmongo.testing.plan import create_from_message
 from gmongo.testing.simulation.control import serve_control
 from gmongo.testing.virtual_time import install_loop
@@ -36,11 +37,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _create_parser()
     options = parser.parse_args(arguments)
     channel = None
+    deployment: Deployment | EmbeddedReplicaSet
     if options.control is not None:
         install_loop(gevent.get_hub(), in_real_time=True)
         channel = Channel(socket.socket(fileno=options.control))
     try:
-        deployment = _receive_deployment(channel) or _create_deployment(options)
+        if options.mongod is None:
+            deployment = _receive_deployment(channel) or _create_deployment(options)
+        else:
+            deployment = _create_replica_set(options, parser.get_default)
         deployment.start()
     except (ValueError, RuntimeError, OSError) as problem:
         parser.error(str(problem))
@@ -61,12 +66,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _create_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m gmongo.testing", description="A simulated MongoDB deployment.")
+    parser = argparse.ArgumentParser(prog="python -m gmongo.testing", description="A MongoDB deployment for tests.")
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--standalone", action="store_true", help="one server (the default)")
     kind.add_argument("--replica-set", type=int, metavar="N", help="a replica set of N members with data")
     kind.add_argument("--sharded", type=int, metavar="N", help="a sharded cluster of N mongos")
     kind.add_argument("--load-balanced", type=int, metavar="N", help="N services behind a load balancer")
+    kind.add_argument("--mongod", type=int, metavar="N", help="a replica set of N servers of MongoDB, not simulated")
     parser.add_argument("--name", default="rs0", help="the name of the replica set")
     parser.add_argument("--arbiters", type=int, default=0, metavar="N", help="the arbiters of the replica set")
     parser.add_argument(
@@ -117,6 +123,15 @@ def _create_deployment(options: argparse.Namespace) -> Deployment:
     if options.load_balanced is not None:
         return Deployment.load_balanced(options.load_balanced, **settings)
     return Deployment.standalone(**settings)
+
+
+def _create_replica_set(options: argparse.Namespace, default: Callable[[str], Any]) -> EmbeddedReplicaSet:
+    for name in ("arbiters", "election_delay", "version", "compressors", "control"):
+        if getattr(options, name) != default(name):
+            raise ValueError(f"--mongod cannot be combined with --{name.replace('_', '-')}")
+    users, parameters = _parse_users(options.user), dict(map(_parse_parameter, options.parameter))
+    settings = {"port": options.port, "tls": options.tls, "users": users or {}, "parameters": parameters}
+    return EmbeddedReplicaSet(options.mongod, name=options.name, **settings)
 
 
 def _parse_users(arguments: Sequence[str] | None) -> dict[str, str] | None:

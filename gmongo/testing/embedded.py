@@ -19,7 +19,7 @@ URI_VARIABLE = "MONGODB_URI"
 
 
 class EmbeddedDatabase:
-    """A database server in a child process, on a free port of the loopback interface.
+    """A database server in a child process, on the loopback interface.
 
     Use the class in a ``with`` block, or call :meth:`start` and :meth:`stop`. The server ends with
     this process, even if this process is killed. While a method waits for the server, other
@@ -42,6 +42,7 @@ class EmbeddedDatabase:
         installs, and ``PATH``, in this order.
     :param settings: the settings of `mongod`, if the engine is ``"mongod"``:
 
+        - `port`: the TCP port; by default a free port,
         - `fail_points`: True (the default) if the server accepts the command ``configureFailPoint``,
         - `tls`: True if the server requires TLS, with certificates from :func:`gmongo.testing.certificates`,
         - `users`: the passwords by user name. If there are users, clients must authenticate. The
@@ -65,13 +66,13 @@ class EmbeddedDatabase:
     ) -> None:
         if engine not in ("mongod", "nx"):
             raise ValueError(f"engine must be 'mongod' or 'nx', not {engine!r:.100}")
+        self._settings = Settings.create("EmbeddedDatabase", settings)
         if engine != "mongod" and (settings or program):
             raise ValueError(f"the engine {engine!r} has no setting {next(iter(settings), 'program')!r}")
         self._engine = engine
         self._path = None if path is None else Path(path).absolute()
         self._start_timeout = start_timeout
         self._program = program
-        self._settings = Settings(**settings)
         self._server: Server | NxServer | None = None
         self._is_ready = False
 
@@ -114,9 +115,11 @@ class EmbeddedDatabase:
             raise EmbeddedDatabaseError("the embedded database is started already")
         deadline = monotonic() + self._start_timeout
         is_mongod = self._engine == "mongod"
-        self._server = (
-            Server(find_program(self._program), self._settings, self._path) if is_mongod else NxServer(self._path)
-        )
+        if is_mongod:
+            program, port = find_program(self._program), self._settings.port
+            self._server = Server(program, self._settings, self._path, port=port)
+        else:
+            self._server = NxServer(self._path)
         try:
             self._server.start(deadline)
             if isinstance(self._server, Server):

@@ -19,7 +19,7 @@ _ALREADY_INITIALIZED = 23
 
 
 class EmbeddedReplicaSet:
-    """A replica set of `mongod` processes on free ports of the loopback interface, with temporary data.
+    """A replica set of `mongod` processes on the loopback interface, with temporary data.
 
     Use the class in a ``with`` block, or call :meth:`start` and :meth:`close`. All processes end with this process,
     even if this process is killed. While a method waits for the members, other greenlets run. MongoDB's server is under
@@ -34,8 +34,9 @@ class EmbeddedReplicaSet:
         ``gmongo[mongod]`` installs, and ``PATH``, in this order.
     :param election_timeout: seconds after which the members elect another primary; 2 by default.
     :param start_timeout: seconds until a primary must be elected; 120 by default.
-    :param settings: the settings of all members: `fail_points` (True by default), `tls`, `users`,
-        `require_api_version`, `parameters` and `compressors`. See :class:`~gmongo.testing.EmbeddedDatabase`.
+    :param settings: the settings of all members: `port` of the first member (other members have the next ports),
+        `fail_points` (True by default), `tls`, `users`, `require_api_version`, `parameters` and `compressors`. See
+        :class:`~gmongo.testing.EmbeddedDatabase`.
     :raises ValueError: the number of members is not from 1 to 7, a setting is invalid, or `require_api_version` is True
         without `users`.
     :raises TypeError: a keyword argument is not the name of a setting.
@@ -57,7 +58,7 @@ class EmbeddedReplicaSet:
             raise ValueError(f"members must be from 1 to 7, not {members!r:.20}")
         self._number, self.name, self._program = members, name, program
         self._election_timeout, self._start_timeout = election_timeout, start_timeout
-        self._settings = Settings(**settings)
+        self._settings = Settings.create("EmbeddedReplicaSet", settings)
         if self._settings.require_api_version and not self._settings.users:
             # Without users, the members have no key file. Then `require_api_version` also applies
             # to the commands of other members, and replication stops.
@@ -108,7 +109,10 @@ class EmbeddedReplicaSet:
         program = find_program(self._program)
         deadline = monotonic() + self._start_timeout
         try:
-            self.members = [Server(program, self._settings, replica_set=self.name) for _ in range(self._number)]
+            self.members = [
+                Server(program, self._settings, replica_set=self.name, port=self._settings.port_of(number))
+                for number in range(self._number)
+            ]
             gevent.joinall([gevent.spawn(member.start, deadline) for member in self.members], raise_error=True)
             self._initiate()
             self.primary.create_users(self._number)

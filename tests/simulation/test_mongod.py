@@ -20,6 +20,7 @@ from gmongo import MongoClient
 from gmongo.errors import OperationFailure, ServerSelectionTimeoutError
 from gmongo.server_api import ServerApi
 from gmongo.testing import EmbeddedDatabase, EmbeddedDatabaseError, EmbeddedReplicaSet
+from gmongo.testing.__main__ import main
 from gmongo.testing.embedded import default_engine
 from gmongo.testing.mongod import program, server
 from tests.support.programs import ROOT, environment
@@ -116,6 +117,37 @@ def test_replica_set_that_requires_api_version_without_users_is_refused():
         EmbeddedReplicaSet(1, require_api_version=True)
 
 
+@pytest.mark.parametrize("kind", [EmbeddedDatabase, EmbeddedReplicaSet])
+def test_unknown_setting_is_refused_with_nearest_name(kind):
+    with pytest.raises(TypeError, match=rf"{kind.__name__} has no setting 'prot' \(did you mean 'port'\?\)"):
+        kind(prot=27017)
+
+
+@needs_mongod
+def test_members_of_replica_set_listen_on_port_of_setting_and_next_ports():
+    with EmbeddedReplicaSet(2, port=27413) as replica_set:
+        assert [member.port for member in replica_set.members] == [27413, 27414]
+
+
+@needs_mongod
+def test_command_line_starts_replica_set_on_port_until_signal():
+    command = [sys.executable, "-m", "gmongo.testing", "--mongod", "1", "--port", "27415", "--user", "ada:secret"]
+    with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        uri = process.stdout.readline().strip()
+        assert uri == "mongodb://ada:secret@127.0.0.1:27415/?replicaSet=rs0"
+        with MongoClient(uri) as client:
+            client.test.things.insert_one({})
+        process.terminate()
+    assert process.returncode == 0
+
+
+def test_command_line_refuses_option_of_simulation_with_mongod(capsys):
+    with pytest.raises(SystemExit):
+        main(["--mongod", "1", "--arbiters", "1"])
+    assert "--mongod cannot be combined with --arbiters" in capsys.readouterr().err
+
+
 def test_setting_of_another_engine_is_refused():
     with pytest.raises(ValueError, match="the engine 'nx' has no setting 'tls'"):
         EmbeddedDatabase(engine="nx", tls=True)
@@ -135,7 +167,7 @@ def test_error_of_unusable_server_program_contains_remedy(text, expected, tmp_pa
 
 
 def test_error_of_missing_server_program_names_extra_to_install(tmp_path, monkeypatch):
-    with pytest.raises(EmbeddedDatabaseError, match="is not a file"):
+    with pytest.raises(EmbeddedDatabaseError, match=r"is not a file\. `program` or GMONGO_MONGOD must name mongod"):
         EmbeddedDatabase(engine="mongod", program=tmp_path / "missing").start()
     monkeypatch.delenv(program.PROGRAM_VARIABLE, raising=False)
     monkeypatch.setattr(program, "_find_in_wheel", lambda: None)

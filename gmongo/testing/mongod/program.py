@@ -61,7 +61,7 @@ def _find_in_wheel() -> Path | None:
 @functools.cache
 def _check_program(path: Path) -> Program:
     if not path.is_file():
-        raise EmbeddedDatabaseError(f"{path} is not a file, but must be the program mongod")
+        raise EmbeddedDatabaseError(f"{path} is not a file. `program` or {PROGRAM_VARIABLE} must name mongod")
     try:
         if not os.access(path, os.X_OK):  # the wheel contains mongod without the permission to execute
             path.chmod(0o755)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from gmongo._nearest import did_you_mean
 from gmongo.testing.mongod.program import EmbeddedDatabaseError
 
 HOST = "127.0.0.1"
@@ -19,10 +20,9 @@ _OPLOG_MEGABYTES = "128"
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of all servers of an embedded database. :class:`EmbeddedDatabase` describes the
-    settings.
-    """
+    """The settings of all servers of an embedded database, which :class:`EmbeddedDatabase` describes."""
 
+    port: int = 0  # of the first server; 0 means free ports
     fail_points: bool = True
     tls: bool = False
     users: Mapping[str, str] = field(default_factory=dict)
@@ -34,6 +34,18 @@ class Settings:
         for name, password in self.users.items():
             if not (isinstance(name, str) and isinstance(password, str) and name and password):
                 raise ValueError("users must map names to passwords, and neither may be empty")
+
+    @classmethod
+    def create(cls, owner: str, given: Mapping[str, Any]) -> Settings:
+        """Create the settings from the keyword arguments of the class `owner`, which error messages name."""
+        for name in given:
+            if name not in cls.__dataclass_fields__:
+                raise TypeError(f"{owner} has no setting {name!r}{did_you_mean(name, cls.__dataclass_fields__)}")
+        return cls(**given)
+
+    def port_of(self, number: int) -> int:
+        """Return the port of the server with this number, which starts at 0, or 0 for a free port."""
+        return self.port + number if self.port else 0
 
     @property
     def credentials(self) -> tuple[str, str] | None:
