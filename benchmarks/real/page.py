@@ -109,14 +109,16 @@ def _quantiles(results: Sequence[dict[str, float]]) -> str:
 
 
 def _cost_per_item(runs: Sequence[Run]) -> Iterator[str]:
-    for name, contenders in runs[0].items():
-        sizes = list(next(iter(contenders.values())))
-        yield from ("", f"## {name.capitalize()}: CPU ms/memory KB for each", "")
-        rows = []
-        for contender in contenders:
-            cells = [[run[name][contender][size] for run in runs if run[name][contender][size]] for size in sizes]
-            rows.append([CONTENDERS[contender].title, *(_time_and_memory(each) for each in cells)])
-        yield from _table(["client", *sizes], rows)
+    """Yield a table with the cost of each item, for the smallest and the largest number of items."""
+    sizes = {name: list(next(iter(contenders.values()))) for name, contenders in runs[0].items()}
+    rows = []
+    for contender in next(iter(runs[0].values())):
+        rows.append([CONTENDERS[contender].title])
+        for name, (smallest, *_, largest) in sizes.items():
+            cells = [[run[name][contender][size] for run in runs] for size in (smallest, largest)]
+            rows[-1].append(" to ".join(_time_and_memory(list(filter(None, cell))) for cell in cells))
+    yield from ("", "## CPU ms/memory KB for each item, with the smallest and the largest number of items", "")
+    yield from _table(["client", *(f"{each[0]} to {each[-1]} {name}" for name, each in sizes.items())], rows)
 
 
 def _time_and_memory(results: Sequence[Sequence[float]]) -> str:

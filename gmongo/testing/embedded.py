@@ -42,7 +42,7 @@ class EmbeddedDatabase:
         installs, and ``PATH``, in this order.
     :param settings: the settings of `mongod`, if the engine is ``"mongod"``:
 
-        - `port`: the TCP port; by default a free port,
+        - `port`: the TCP port (by default, a free port),
         - `fail_points`: True (the default) if the server accepts the command ``configureFailPoint``,
         - `tls`: True if the server requires TLS, with certificates from :func:`gmongo.testing.certificates`,
         - `users`: the passwords by user name. If there are users, clients must authenticate. The

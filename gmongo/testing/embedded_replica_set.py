@@ -34,9 +34,8 @@ class EmbeddedReplicaSet:
         ``gmongo[mongod]`` installs, and ``PATH``, in this order.
     :param election_timeout: seconds after which the members elect another primary; 2 by default.
     :param start_timeout: seconds until a primary must be elected; 120 by default.
-    :param settings: the settings of all members: `port` of the first member (other members have the next ports),
-        `fail_points` (True by default), `tls`, `users`, `require_api_version`, `parameters` and `compressors`. See
-        :class:`~gmongo.testing.EmbeddedDatabase`.
+    :param settings: the settings of all members, which :class:`~gmongo.testing.EmbeddedDatabase` describes. `port` is
+        the port of the first member, and the other members have the next ports.
     :raises ValueError: the number of members is not from 1 to 7, a setting is invalid, or `require_api_version` is True
         without `users`.
     :raises TypeError: a keyword argument is not the name of a setting.

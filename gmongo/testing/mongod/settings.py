@@ -22,7 +22,7 @@ _OPLOG_MEGABYTES = "128"
 class Settings:
     """The settings of all servers of an embedded database, which :class:`EmbeddedDatabase` describes."""
 
-    port: int = 0  # of the first server; 0 means free ports
+    port: int = 0  # port of the first server, or 0 for free ports
     fail_points: bool = True
     tls: bool = False
     users: Mapping[str, str] = field(default_factory=dict)
