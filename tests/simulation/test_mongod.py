@@ -112,6 +112,12 @@ def test_restarted_server_still_requires_stable_api_version():
             client.test.things.insert_one({})
 
 
+@pytest.mark.parametrize("port", [-1, 65536, "27017", True])
+def test_invalid_port_is_refused(port):
+    with pytest.raises(ValueError, match="port must be a number from 0 to 65535"):
+        EmbeddedReplicaSet(1, port=port)
+
+
 def test_replica_set_that_requires_api_version_without_users_is_refused():
     with pytest.raises(ValueError, match="require_api_version needs users in a replica set"):
         EmbeddedReplicaSet(1, require_api_version=True)

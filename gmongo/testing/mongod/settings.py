@@ -31,6 +31,8 @@ class Settings:
     compressors: str = "snappy,zstd,zlib"
 
     def __post_init__(self) -> None:
+        if type(self.port) is not int or not 0 <= self.port < 2**16:
+            raise ValueError(f"port must be a number from 0 to 65535, not {self.port!r:.20}")
         for name, password in self.users.items():
             if not (isinstance(name, str) and isinstance(password, str) and name and password):
                 raise ValueError("users must map names to passwords, and neither may be empty")

@@ -276,5 +276,5 @@ def check_number(name: str, value: Any, is_whole: bool = False) -> Any:
     """Return `value`, or raise ValueError if `value` is not a number from 0 up."""
     types = int if is_whole else (int, float)
     if isinstance(value, bool) or not isinstance(value, types) or not 0 <= value < float("inf"):
-        raise ValueError(f"{name} is {value!r}, which is not a {'is_whole ' if is_whole else ''}number from 0 up")
+        raise ValueError(f"{name} is {value!r}, which is not a {'whole ' if is_whole else ''}number from 0 up")
     return value

@@ -151,9 +151,9 @@ def _read_index_stats(context: CommandContext, _spec: Any) -> Documents:
 
 
 def _refuse_current_op(context: CommandContext, _spec: Any) -> Documents:
-    if context.database != "admin":
+    if context.database != "admin" or context.body["aggregate"] != 1:
         raise invalid_namespace("$currentOp must be run against the 'admin' database with {aggregate: 1}")
-    raise not_supported("another command", "$currentOp whose options are not a document")
+    raise not_supported("another command", "$currentOp in explain, or with options that are not a document")
 
 
 def _refuse_change_stream(_context: CommandContext, _spec: Any) -> Documents:

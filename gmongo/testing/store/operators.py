@@ -204,8 +204,8 @@ def _create_bit_test(matches: Callable[[int, int], bool]) -> Compiler:
 
 def _parse_mask(operand: Any) -> int:
     if isinstance(operand, list):
-        if not all(is_number(position) and is_integral(position) and trunc(position) >= 0 for position in operand):
-            raise bad_value(f"bit positions must be non-negative integers, not {operand!r}")
+        if not all(is_number(each) and is_integral(each) and 0 <= trunc(each) < 2**31 for each in operand):
+            raise bad_value(f"bit positions must be integers of 32 bits from 0 up, not {operand!r}")
         return sum(1 << position for position in {trunc(position) for position in operand})
     if isinstance(operand, bytes):
         return int.from_bytes(operand, "little")
