@@ -112,7 +112,7 @@ FORKS = {
 
 
 @pytest.mark.parametrize("fork", FORKS.values(), ids=[each.replace(" ", "-") for each in FORKS])
-def test_after_reload_only_new_workers_have_connections(start_uwsgi, deployment, port, fork):
+def test_after_reload_each_new_worker_and_no_old_worker_has_connections(start_uwsgi, deployment, port, fork):
     options, use = fork
     with start_uwsgi(*options, HOSTED_USE=use) as host:
         with Load(port) as load:

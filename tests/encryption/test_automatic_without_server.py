@@ -17,14 +17,15 @@ from gevent import GreenletExit
 pytest.importorskip("pymongocrypt", reason="pymongocrypt is not installed")
 
 from gmongo._encryption import automatic, library
-from gmongo._encryption import operation as encrypted_operation
 from gmongo._encryption.library import require_library
-from gmongo._encryption.operation import EncryptingExecutor
+from gmongo._encryption.operation import EncryptedOperation, EncryptingExecutor
+from gmongo.cmap.hello import Hello
 from gmongo.errors import ConfigurationError
 from gmongo.events.command import CommandEvents
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import OperationContext
 from gmongo.execution.retry import ExecutionSettings
+from gmongo.operations.run_command import RunCommand
 
 COMMAND = bson.encode({"find": "c", "filter": {"ssn": "s3cret"}, "$db": "db"})
 
@@ -79,5 +80,6 @@ def test_error_of_mongocryptd_contains_only_names_and_schema() -> None:
 
 def test_date_outside_of_python_range_stays_unchanged_in_command() -> None:
     date = DatetimeMS(2**62)
-    command: RawBSONDocument = RawBSONDocument(bson.encode({"comment": date}), encrypted_operation._ENCODED)
-    assert command["comment"] == date
+    encrypter: Any = Mock(encrypt=lambda _database, body, _deadline: body)
+    operation = RunCommand(OperationContext("db"), {"ping": 1, "comment": date})
+    assert EncryptedOperation(operation, encrypter, None).command(Hello({"ok": 1}, 0.0))["comment"] == date

@@ -233,7 +233,12 @@ def test_kms_request_timeout_is_at_most_the_remaining_time(
     monkeypatch: pytest.MonkeyPatch, seconds_left: float | None, seconds: float
 ) -> None:
     monkeypatch.setattr(_clock, "monotonic", lambda: 1000.0)
-    assert kms.timeout_until(None if seconds_left is None else 1000.0 + seconds_left) == seconds
+    deadline = None if seconds_left is None else 1000.0 + seconds_left
+    assert kms.timeout_until(deadline) == seconds
+    request = Mock(return_value={"access_token": "token"})
+    monkeypatch.setattr(http, "request_json", request)
+    OnDemandCredentials(("azure",)).fetch(deadline)
+    assert request.call_args.args[4] == max(seconds, 0.001)  # a socket without waiting needs a positive timeout
 
 
 def test_incomplete_aws_variables_raise_error_with_missing_variable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,7 +85,7 @@ class EventLoopTurns:
 def event_loop_turns(monkeypatch):
     event_loop_turns = EventLoopTurns()
     monkeypatch.setattr(hooks, "_WORK_TIME", -1.0)
-    monkeypatch.setattr(hooks, "_pause", event_loop_turns.wait)
+    monkeypatch.setattr(hooks, "_native_sleep", event_loop_turns.wait)
     yield event_loop_turns
     event_loop_turns.stop()
 

@@ -150,7 +150,7 @@ def _attempt(setting: Setting) -> Any:
         needs_retry_writes=is_write and not ends,
         notify_transaction=lambda *_arguments: None,
     )
-    transaction = SimpleNamespace(unpin=lambda: None, restart=lambda: None) if in_transaction else None
+    transaction = SimpleNamespace(unpin=lambda: None) if in_transaction else None
     numbered = is_write and retryable and setting.retry_writes and not in_transaction
     return SimpleNamespace(
         operation=operation,

@@ -283,7 +283,6 @@ def test_use_of_credential_service_discloses_no_secret(
         monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", SECRETS["refresh token"])
         monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", endpoint.url)
         monkeypatch.setenv("GCE_METADATA_HOST", endpoint.host)
-        monkeypatch.setattr("gmongo.auth.http._AZURE", endpoint.url, raising=False)
         options: dict[str, Any] = {"authMechanism": "MONGODB-AWS"}
         if environment != "aws":
             properties = {"ENVIRONMENT": environment, "TOKEN_RESOURCE": "https://db"}

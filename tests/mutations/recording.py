@@ -170,7 +170,7 @@ def _add_parts(result: Recording, parts: list[dict[str, Any]], files: Mapping[st
         seen |= current
         tests = [Test(*each) for each in part["tests"] if each[2].partition("::")[0] in current]
         result.tests.update((test.name, test) for test in tests)
-        result.failed += [name for name in part["failed"] if name.partition("::")[0] in current]
+        result.failed += [name for name in part.get("failed", ()) if name.partition("::")[0] in current]
         data = CoverageData(str(part["folder"] / "lines"))
         data.read()
         result._parts.append((data, part["folder"], {test.name for test in tests}))

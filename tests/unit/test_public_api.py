@@ -6,6 +6,7 @@ tests.unit.test_public_api`` updates the record.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import importlib
 import inspect
@@ -44,8 +45,10 @@ def signature_of(public_object: Any) -> str:
 
 
 def constants_of(kind: type) -> Iterator[tuple[str, Any]]:
+    """Yield the public constants of a class, and the fields of a data class."""
+    fields = {each.name for each in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
     for name, value in (kind.__members__ if issubclass(kind, enum.Enum) else vars(kind)).items():
-        if is_public(name) and not callable(value) and not hasattr(value, "__get__"):
+        if is_public(name) and not callable(value) and (name in fields or not hasattr(value, "__get__")):
             yield name, property()
 
 

@@ -89,9 +89,15 @@ def test_only_listed_data_classes_are_mutable() -> None:
 @pytest.mark.parametrize(
     "name",
     [
+        "gmongo.encryption_options:RangeOpts",
+        "gmongo.engines.client_bulk:ClientBulk",
         "gmongo.engines.collection_bulk:_Run",
+        "gmongo.engines.cursor_killer:CursorResources",
+        "gmongo.engines.read_ahead:ReadAhead",
+        "gmongo.engines.server_cursor:ServerCursor",
         "gmongo.events.delivery:_GreenletEvents",
         "gmongo.execution.operation_trace:OperationTrace",
+        "gmongo.execution.sessions:SessionState",
         "gmongo.execution.transaction:Transaction",
         "gmongo.wire.openssl:Session",
     ],

@@ -228,13 +228,13 @@ def main() -> None:
     gc.freeze()  # Later garbage collections skip frozen objects.
     with Deployment.replica_set(members=1) as deployment:
         insert_documents(deployment)
-        documents = {name: list(run_all(deployment, SCENARIOS[name])) for name in sys.argv[2:]}
-        every = [run for runs in documents.values() for run in runs]
+        runs_by_scenario = {name: list(run_all(deployment, SCENARIOS[name])) for name in sys.argv[2:]}
+        every = [run for runs in runs_by_scenario.values() for run in runs]
         gevent.joinall([run.closing for run in every], raise_error=True)
         gc.collect()
         for run in every:
             run.check_connections()
-        print(json.dumps({name: count_losses(runs) for name, runs in documents.items()}))
+        print(json.dumps({name: count_losses(runs) for name, runs in runs_by_scenario.items()}))
 
 
 if __name__ == "__main__":

@@ -181,7 +181,7 @@ def run(
     Return two flags: the greenlet has reached the switch, and the harness has thrown an error.
     """
     faults: list[str] = []
-    with gevent.Timeout(20):
+    with gevent.Timeout(60):  # a busy server needs long
         before = checks.Resources(deployment)
         run_state = ScenarioRun(scenario, deployment, yields_in_events)
         if scenario.starts_with_connection:

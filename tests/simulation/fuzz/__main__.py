@@ -61,13 +61,14 @@ class Comparison:
         if check:
             commands = [step for command in commands for step in (command, check)]
         try:
-            recorded, answered = (self._run(side, {**fields, "run": commands}) for side in self._databases)
+            recorded = self._run(self._server, {**fields, "run": commands})
         except ServerSelectionTimeoutError:  # the server has ended
             raise
         except AutoReconnect as error:  # the server closed the connection of a command
             self.counts["closed"] += 1
             print(f"{error}: {line({**fields, 'run': commands})}", flush=True)
             return
+        answered = self._run(self._simulation, {**fields, "run": commands})
         for index, (wanted, found) in enumerate(zip(recorded, answered, strict=True)):
             differs = difference(wanted, found) is not None
             refused = _error_code(found) == _REFUSED != _error_code(wanted)
@@ -81,16 +82,16 @@ class Comparison:
             if (differs or refused) and not each:
                 break
 
-    @property
-    def _databases(self) -> tuple[Any, Any]:
-        return self._server, self._simulation
-
     def _run(self, database: Any, fields: dict[str, Any]) -> Any:
         replies = run_case(Case("fuzz", fields), database)
         return [
             without_documented_differences(command, reply)
             for command, reply in zip(fields["run"], replies, strict=True)
         ]
+
+    def _run_three_times(self, fields: dict[str, Any]) -> list[Any]:
+        """Return the answers of two runs on the server and of a run on the simulation."""
+        return [self._run(side, fields) for side in (self._server, self._server, self._simulation)]
 
     def _differing_codes(self, fields: dict[str, Any]) -> tuple[Any, Any] | None:
         """Return the error codes of the server and the simulation if their last answers differ, and
@@ -99,7 +100,9 @@ class Comparison:
         Ignore the parts of the answer that differ between two runs on the server.
         """
         try:
-            first, second, found = (self._run(side, fields)[-1] for side in (self._server, *self._databases))
+            first, second, found = (
+                self._run(side, fields)[-1] for side in (self._server, self._server, self._simulation)
+            )
             if _error_code(found) != _REFUSED and difference(common_answer(first, second), found) is not None:
                 return _error_code(first), _error_code(found)
         # Two runs on the server returned different types, or the minimiser made an invalid case.
@@ -109,7 +112,7 @@ class Comparison:
 
     def _print_minimised_case(self, fields: dict[str, Any], kind: tuple[Any, Any]) -> None:
         fields = minimise(fields, lambda smaller: self._differing_codes(smaller) == kind)
-        answers = [self._run(side, fields) for side in (self._server, *self._databases)]
+        answers = self._run_three_times(fields)
         text = difference(common_answer(answers[0][-1], answers[1][-1]), answers[2][-1]) or ""
         name = line(fields["run"][-1])[:100]
         if name not in self.shown:

@@ -202,7 +202,7 @@ def test_unacknowledged_request_has_no_reply(client):
      ("garbage", (5,)), ("step_down", (-1,))]
 )  # fmt: skip
 def test_invalid_fault_argument_raises_value_error(member, fault, arguments):
-    with pytest.raises(ValueError, match="which is not (a (whole )?number from 0 up|the name of a command)"):
+    with pytest.raises(ValueError, match=r"which is not (a (whole )?number from 0 up|the name of a command)"):
         getattr(member, fault)(*arguments)
 
 

@@ -432,7 +432,7 @@ def test_transaction_that_starts_with_commit_or_abort_is_refused(shell, name):
     assert error_of(session.transaction(1, startTransaction=True).end_transaction, name).code == 263
 
 
-def test_command_outside_transactions_is_refused_before_check_of_write_concern(shell):
+def test_command_not_allowed_in_transaction_is_refused_before_check_of_write_concern(shell):
     transaction = shell.with_session().transaction(1, startTransaction=True)
     assert error_of(transaction, "listIndexes", "c", writeConcern={"w": 1}).code == 263
     assert error_of(transaction, "find", "c", writeConcern={"w": 1}).code == 72
