@@ -46,21 +46,26 @@ ACCUMULATORS: Mapping[str, str] = _assign_engine(
 )
 UPDATE_OPERATORS: Mapping[str, str] = {"$bit": MONGOD}
 _OTHERS = (
-    "$changeStream options of servers", "$collStats of latencies", "$convert of binary data",
-    "$dateToString with another format", "$dateTrunc with a bin of several units", "$lookup into an existing field",
-    "$meta", "$text in a pipeline", "a change event of $[] or $[name]", "a change event of a pipeline inside a field",
-    "a change stream stage in a pipeline that does not begin with $changeStream", "a collection of the server",
-    "a date beyond the years 1 to 9999", "a date in another format than ISO 8601", "a document in a geospatial index",
-    "a fail point of another name", "a join with another source", "a kill of sessions by user or pattern",
-    "a large event in parts", "a malformed part of a command", "a sort by metadata", "a sort with returnKey",
-    "a text search beyond English words", "a time series", "a unique index of another kind",
-    "a variable of the server", "a view made in a transaction", "a view whose name is in a view", "a wildcard index",
-    "a write concern of tags", "an error of an expression", "an index build beside a transaction",
-    "another collation", "another command", "bits of decimals", "disambiguatedPaths of names with dots",
-    "explain of another command", "other keywords of $jsonSchema", "other options of $merge",
-    "other options of an index", "other options of collMod", "other options of create",
-    "renameCollection to another database",
-    "the details of a validation error", "time zones without data", "validate with repair or metadata"
+    "$changeStreamSplitLargeEvent of an event above 16 MB", "$collStats with latencyStats or queryExecStats",
+    "$convert of binary data", "$dateToString with unsupported format specifiers", "$dateTrunc with a binSize above 1",
+    "$lookup into an existing field", "$meta", "$text in a pipeline", "a bit test of a Decimal128",
+    "a change event of an update pipeline that changes part of a field",
+    "a change event of an update with $[] or $[name]",
+    "a change stream stage in a pipeline that does not begin with $changeStream",
+    "a collation with an unsupported option or letter", "a date beyond the years 1 to 9999",
+    "a date in a format other than ISO 8601", "a document in a geospatial index",
+    "a join with a source other than a collection of the same database", "a kill of sessions by user or pattern",
+    "a malformed or failing expression", "a malformed part of a command", "a sort by metadata", "a sort with returnKey",
+    "a system collection", "a system variable such as $$CLUSTER_TIME", "a text search beyond English words",
+    "a time series", "a time zone offset of a day or more", "a unique text or geospatial index",
+    "a validation error beyond one condition on one value", "a view made in a transaction",
+    "a view whose name occurs in the definition of a view", "a wildcard index", "a write concern with tags",
+    "an index build during a transaction on the collection", "an internal option of $changeStream",
+    "an unimplemented administrative command", "an unimplemented fail point", "an unsupported keyword of $jsonSchema",
+    "an unsupported option of $merge", "an unsupported option of an index", "an unsupported option of collMod",
+    "an unsupported option of create", "disambiguatedPaths of field names with dots",
+    "explain of an unsupported command or option", "named time zones if no time zone database is installed",
+    "renameCollection to another database", "validate with repair or metadata"
 )  # fmt: skip
 UNSUPPORTED: Mapping[str, str] = {
     **STAGES, **QUERY_OPERATORS, **EXPRESSIONS, **ACCUMULATORS, **UPDATE_OPERATORS, **dict.fromkeys(_OTHERS, MONGOD)

@@ -99,7 +99,7 @@ def _execute(call: Call, operation: Operation) -> dict[str, Any]:
         return handler(call)
     if not call.cluster.store.supports(call.name):
         if call.name in fields.TABLE:
-            raise not_supported("another command", call.name)
+            raise not_supported("an unimplemented administrative command", call.name)
         raise error(59, f"no such command: '{call.name}'")
     call.cluster.topology.admit(call)
     check_write_concern(call)

@@ -86,7 +86,7 @@ class FailPoints(dict[str, FailPoint]):
     def configure(self, name: Any, mode: Any, data: Any) -> int:
         """Set a fail point. Return the number of commands that the previous fail point of this name affected."""
         if not isinstance(name, str) or name not in _FIELDS:
-            raise not_supported("a fail point of another name", repr(name) + did_you_mean(str(name), _FIELDS))
+            raise not_supported("an unimplemented fail point", repr(name) + did_you_mean(str(name), _FIELDS))
         new_point = _parse_mode(mode, data)
         unknown_names = sorted(set(data) - _FIELDS[name]) if mode != "off" else []
         if unknown_names:

@@ -32,7 +32,7 @@ def check_write_concern(call: Call) -> None:
     if w == {}:
         raise error(9, "tagged write concern requires tags")
     if isinstance(w, dict):
-        raise not_supported("a write concern of tags")
+        raise not_supported("a write concern with tags")
     if not isinstance(w, str) and not 0 <= w <= 50:
         raise error(9, f"w has to be a number from 0 to 50 or a string, not {w!r}")
     if w == 0 and (concern.get("j") or concern.get("fsync")):

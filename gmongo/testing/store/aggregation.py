@@ -129,7 +129,7 @@ def _read_collection_stats(context: CommandContext, spec: Any) -> Documents:
     check_collection_stats(spec)
     other_options = set(spec) - {"count", "storageStats"}
     if other_options:
-        raise not_supported("$collStats of latencies", other_options.pop())
+        raise not_supported("$collStats with latencyStats or queryExecStats", other_options.pop())
     collection = context.collection()
     if collection is None:
         raise namespace_not_found(f"Collection [{context.namespace}] not found.")
@@ -153,7 +153,7 @@ def _read_index_stats(context: CommandContext, _spec: Any) -> Documents:
 def _refuse_current_op(context: CommandContext, _spec: Any) -> Documents:
     if context.database != "admin" or context.body["aggregate"] != 1:
         raise invalid_namespace("$currentOp must be run against the 'admin' database with {aggregate: 1}")
-    raise not_supported("another command", "$currentOp in explain, or with options that are not a document")
+    raise not_supported("an unimplemented administrative command", "$currentOp in explain, or whose options are no document")
 
 
 def _refuse_change_stream(_context: CommandContext, _spec: Any) -> Documents:

@@ -89,7 +89,7 @@ def _check_options(options: Any) -> None:
         raise malformed("$changeStream")
     for name in options:
         if name in _UNSUPPORTED_OPTIONS:
-            raise not_supported("$changeStream options of servers", name)
+            raise not_supported("an internal option of $changeStream", name)
         if name not in _SUPPORTED_OPTIONS:
             raise error(40415, f"BSON field '$changeStream.{name}' is an unknown field.")
     start_options = {"resumeAfter", "startAfter", "startAtOperationTime"} & set(options)
@@ -194,7 +194,7 @@ class ChangeStreamCursor(Cursor):
     def _check_size(self, document: Document) -> None:
         if len(bson.encode(document)) > MAX_BATCH_BYTES:
             if self._splits:
-                raise not_supported("a large event in parts")
+                raise not_supported("$changeStreamSplitLargeEvent of an event above 16 MB")
             raise error(10334, "the change event is larger than 16 MB")
 
 

@@ -33,7 +33,7 @@ def modify_collection(context: CommandContext) -> Document:
     del requested["collMod"]
     other_options = {"cappedSize", "cappedMax", "dryRun", "expireAfterSeconds", "pipeline", "timeseries", "viewOn"}
     if collection.is_view or not other_options.isdisjoint(requested):
-        raise not_supported("other options of collMod")
+        raise not_supported("an unsupported option of collMod")
     index = requested.pop("index", None)
     options = _complete_options(collection, requested)
     check_contents(requested)

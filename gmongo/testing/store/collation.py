@@ -97,7 +97,7 @@ def _check_spec(spec: Any) -> None:
     locale = spec["locale"]
     is_known = locale == "simple" or (locale.partition("_")[0] in _LANGUAGES and locale not in _OTHER_LOCALES)
     if other_options or "@" in locale or not is_known or (is_number(strength) and not 1 <= to_long(strength) <= 3):
-        raise not_supported("another collation", str(spec))
+        raise not_supported("a collation with an unsupported option or letter", str(spec))
 
 
 @lru_cache(maxsize=64)
@@ -125,7 +125,7 @@ def _create_sort_key(text: str, strength: int) -> str:
             continue
         lowercase = character.lower()
         if lowercase not in _BASE_KEYS:
-            raise not_supported("another collation", f"letter {lowercase!r}")
+            raise not_supported("a collation with an unsupported option or letter", f"letter {lowercase!r}")
         bases.append(_BASE_KEYS[lowercase])
         accents.append("")
         cases += "\1" if character == lowercase else "\2"

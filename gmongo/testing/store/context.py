@@ -126,7 +126,7 @@ def check_name(database: str, name: str, for_write: bool = False) -> None:
     if system_name and for_write and not is_writable:
         raise invalid_namespace(f"cannot write to '{database}.{name}'")
     if name.startswith("system.") or (database, name) in _INTERNAL_COLLECTIONS:
-        raise not_supported("a collection of the server", f"{database}.{name}")
+        raise not_supported("a system collection", f"{database}.{name}")
 
 
 def truncate_current_time() -> Any:

@@ -73,7 +73,7 @@ def parse_options(body: Mapping[str, Any]) -> Document:
     options = {name: value for name, value in body.items() if name in TABLE["create"].fields and value is not None}
     other_options = options.keys() - {"create", "flags", *ORDER.split()}
     if other_options:
-        raise not_supported("other options of create", min(other_options))
+        raise not_supported("an unsupported option of create", min(other_options))
     options.update({name: to_long(options[name]) for name in ("size", "max") if is_number(options.get(name))})
     _check_choices(options)
     series = complete_series(options["timeseries"]) if "timeseries" in options else None
@@ -145,7 +145,7 @@ def check_view(views: list[Collection], name: str, options: Document) -> None:
     if "viewOn" in options:
         own_text = repr(options)
         if any(repr(name) in text for text in (own_text, *(repr(view.options) for view in views))):
-            raise not_supported("a view whose name is in a view")
+            raise not_supported("a view whose name occurs in the definition of a view")
         collation = Collation.from_spec(options.get("collation"))
         if any(repr(view.name) in own_text and view.collation != collation for view in views):
             raise malformed("a view with another collation")

@@ -21,7 +21,7 @@ def describe_update(
 ) -> Document:
     """Return the ``updateDescription`` of an event. `whole_paths` is the result of ``Update.find_whole_paths``."""
     if whole_paths is None:
-        raise not_supported("a change event of $[] or $[name]")
+        raise not_supported("a change event of an update with $[] or $[name]")
     updated: Document = {}
     removed: list[str] = []
     truncated: list[Document] = []
@@ -79,7 +79,7 @@ def _are_containers(first: Any, second: Any) -> bool:
 def _add_pipeline_changes(old: Document, new: Document, updated: Document, truncated: list[Document]) -> None:
     delta = _create_delta(old, new)
     if delta is None:
-        raise not_supported("a change event of a pipeline inside a field")
+        raise not_supported("a change event of an update pipeline that changes part of a field")
     for name, value in {**delta.get("u", {}), **delta.get("i", {})}.items():
         updated[name] = value
     for name, value in new.items():
@@ -135,7 +135,7 @@ def disambiguate_paths(old: Document, new: Document, description: Document) -> D
             parts.append(int(part) if isinstance(value, list) and part.isdigit() else part)
             value = select_child(value, part)
         if value is MISSING:
-            raise not_supported("disambiguatedPaths of names with dots")
+            raise not_supported("disambiguatedPaths of field names with dots")
         if any(isinstance(part, int) or part.isdigit() for part in parts):
             parts_by_path[path] = parts
     return parts_by_path

@@ -18,7 +18,7 @@ Stage = Callable[[Documents, Variables], Documents]
 
 
 def _refuse_collection(name: str) -> list[Document]:
-    raise not_supported("a collection of the server", name)
+    raise not_supported("a system collection", name)
 
 
 @dataclass(frozen=True)

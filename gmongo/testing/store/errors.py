@@ -30,7 +30,7 @@ def create_write_conflict() -> CommandError:
 
 def failed_expression(detail: str) -> CommandError:
     """Return the error of an expression that is malformed or fails."""
-    return not_supported("an error of an expression", detail)
+    return not_supported("a malformed or failing expression", detail)
 
 
 def malformed(detail: str) -> CommandError:

@@ -90,7 +90,7 @@ def _check_fields(spec: Mapping[str, Any]) -> None:
     if unknown_names:
         raise error(197, f"The field '{unknown_names[0]}' is not valid for an index specification.")
     if not _REFUSED_OPTIONS.isdisjoint(spec):
-        raise not_supported("other options of an index", min(_REFUSED_OPTIONS & set(spec)))
+        raise not_supported("an unsupported option of an index", min(_REFUSED_OPTIONS & set(spec)))
     has_valid_types = all(
         isinstance(value, dict) if name in _OBJECT_OPTIONS
         else type(value) is str if name in _STRING_OPTIONS
@@ -167,12 +167,12 @@ def _check_other_kind(spec: Mapping[str, Any], plugin: str) -> None:
     if plugin == "hashed" and kinds.count("hashed") > 1:
         raise malformed("an index with two hashed fields")
     if plugin not in ("", "hashed") and spec.get("unique"):
-        raise not_supported("a unique index of another kind")
+        raise not_supported("a unique text or geospatial index")
     weights = spec.get("weights", {})
     has_weights = all(type(item) is int and 0 < item < _MAX_WEIGHT for item in weights.values())
     has_valid_options = has_weights and all(map(str.isalnum, weights)) and (plugin != "2d" or len(kinds) == 1)
     if not has_valid_options or spec.get("default_language", "english") not in ("english", "none"):
-        raise not_supported("other options of an index", plugin)
+        raise not_supported("an unsupported option of an index", plugin)
 
 
 def _check_expiry(spec: Mapping[str, Any]) -> None:

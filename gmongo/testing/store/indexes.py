@@ -118,7 +118,7 @@ def _build_index(context: CommandContext, collection: Collection, index: Index) 
     transactions = [session.transaction for session in context.state.sessions if session.transaction]
     is_touched = any(transaction.touches(collection) for transaction in transactions)
     if is_touched and not context.access.in_transaction:
-        raise not_supported("an index build beside a transaction")
+        raise not_supported("an index build during a transaction on the collection")
     for key, record in context.access.records(collection).items():
         index.add(key, record.document)
     state = context.state

@@ -76,7 +76,7 @@ def _create_source(name: str, spec: Mapping[str, Any], env: Environment) -> Sour
     """Return a function that reads the documents of the joined collection."""
     collection = spec.get("from", spec.get("coll"))
     if type(collection) is not str:
-        raise not_supported("a join with another source", name)
+        raise not_supported("a join with a source other than a collection of the same database", name)
     return lambda: env.read(collection)
 
 

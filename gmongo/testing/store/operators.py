@@ -194,7 +194,7 @@ def _create_bit_test(matches: Callable[[int, int], bool]) -> Compiler:
             if isinstance(value, bytes):
                 return matches(int.from_bytes(value, "little"), mask)
             if isinstance(value, Decimal128):
-                raise not_supported("bits of decimals")
+                raise not_supported("a bit test of a Decimal128")
             return is_number(value) and is_integral(value) and _fits_long(value) and matches(trunc(value), mask)
 
         return test

@@ -35,7 +35,7 @@ def check_schema(schema: Any, is_nested: bool = False) -> None:
         raise malformed("$jsonSchema")
     for name, rule in schema.items():
         if name not in _KEYWORDS and name not in _ANNOTATIONS:
-            raise not_supported("other keywords of $jsonSchema", name)
+            raise not_supported("an unsupported keyword of $jsonSchema", name)
         if not next(allows for names, allows in _RULE_CHECKS.items() if name in names)(rule):
             raise malformed(f"$jsonSchema with {name}")
     outer_type = schema.get("bsonType", schema.get("type", "object"))

@@ -60,7 +60,7 @@ def _create_validation_details(validator: Document, document: Document) -> Docum
         or len(values) > 1
         or any(isinstance(item, list) for item in values)
     ):
-        raise not_supported("the details of a validation error")
+        raise not_supported("a validation error beyond one condition on one value")
     details: Document = {"operatorName": operator, "specifiedAs": {path: condition}}
     if operator == "$exists":
         return {**details, "reason": "path does exist" if values else "path does not exist"}

@@ -64,7 +64,7 @@ def _get_command_line(call: Call) -> dict[str, Any]:
 
 def _fsync(call: Call) -> dict[str, Any]:
     if call.body.get("lock"):
-        raise not_supported("another command", "fsync with lock")
+        raise not_supported("an unimplemented administrative command", "fsync with lock")
     return {"numFiles": 1}
 
 

@@ -36,7 +36,7 @@ def check_format(date_format: Any) -> None:
     """Check that a format is a string, and that the simulation supports the specifiers, such as ``%Y``."""
     specifiers = require_type(str, date_format).replace("%%", "").split("%")[1:]
     if any(specifier[:1] not in _FORMATTERS for specifier in specifiers):
-        raise not_supported("$dateToString with another format", date_format)
+        raise not_supported("$dateToString with unsupported format specifiers", date_format)
 
 
 def format_date(date: datetime.datetime, date_format: str) -> str:
@@ -95,7 +95,7 @@ def _compile_date_to_string(name: str, operand: Any, scope: Scope) -> Expression
 def _truncate_date(date: Any, unit: Any, timezone: Any = "UTC", binSize: Any = 1, startOfWeek: Any = "sunday") -> Any:
     zone, date, unit = parse_time_zone(timezone), to_date(date), require_unit(unit)
     if binSize != 1:
-        raise not_supported("$dateTrunc with a bin of several units")
+        raise not_supported("$dateTrunc with a binSize above 1")
     if unit in MILLISECONDS:
         start = to_millis(from_local(datetime.datetime(2000, 1, 1), zone))
         return create_date(to_millis(date) - (to_millis(date) - start) % MILLISECONDS[unit])

@@ -33,7 +33,7 @@ def parse_date(text: str) -> Any:
         raise (
             InvalidText
             if _NO_DATE_TEXT.fullmatch(text)
-            else not_supported("a date in another format than ISO 8601", text)
+            else not_supported("a date in a format other than ISO 8601", text)
         )
     groups = match.groupdict("0")
     offset = match["zone"]
@@ -50,7 +50,7 @@ def parse_date(text: str) -> Any:
 
 def _compile_date_from_string(name: str, operand: Any, scope: Scope) -> Expression:
     if isinstance(operand, dict) and "format" in operand:
-        raise not_supported("a date in another format than ISO 8601", "format")
+        raise not_supported("a date in a format other than ISO 8601", "format")
     fields = compile_fields(name, operand, scope, "dateString", "onError onNull")
     null_expression = compile_expression(None, scope)
     on_error, on_null = fields.get("onError"), fields.get("onNull", null_expression)

@@ -43,11 +43,11 @@ def _find_time_zone(name: str) -> datetime.tzinfo:
         sign, hours, minutes = offset.groups()
         utc_offset = datetime.timedelta(hours=int(hours), minutes=int(minutes or 0))
         if utc_offset >= DAY:
-            raise not_supported("time zones without data", name)
+            raise not_supported("a time zone offset of a day or more", name)
         return datetime.timezone(-utc_offset if sign == "-" else utc_offset)
     zone = _load_time_zone(name)
     if zone is None and _load_time_zone("Etc/UTC") is None:
-        raise not_supported("time zones without data", "pip install 'gmongo[testing]'")
+        raise not_supported("named time zones if no time zone database is installed", "pip install 'gmongo[testing]'")
     if zone is None:
         raise failed_expression(f"the time zone {name!r} is unknown")
     return zone
