@@ -153,7 +153,7 @@ def _read_index_stats(context: CommandContext, _spec: Any) -> Documents:
 def _refuse_current_op(context: CommandContext, _spec: Any) -> Documents:
     if context.database != "admin" or context.body["aggregate"] != 1:
         raise invalid_namespace("$currentOp must be run against the 'admin' database with {aggregate: 1}")
-    raise not_supported("an unimplemented administrative command", "$currentOp in explain, or whose options are no document")
+    raise not_supported("an unimplemented administrative command", "$currentOp in explain or without an object")
 
 
 def _refuse_change_stream(_context: CommandContext, _spec: Any) -> Documents:
