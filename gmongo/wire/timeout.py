@@ -62,9 +62,9 @@ class TimeLimit:
 
     The timer throws an error into the greenlet, at most two loop iterations after the end of the limit. If the
     application blocks the event loop, the reply may arrive before the late timer fires. A late timer first checks the
-    source. If a part of the reply has arrived, the greenlet receives as much extra time as the timer was late, up to
-    the length of the limit. If no byte has arrived, the timer throws the error immediately. Without a source, a late
-    timer waits one more iteration of the event loop.
+    source. If reply bytes have arrived, the greenlet receives as much extra time as the timer was late, up to the
+    length of the limit. If no byte has arrived, the timer throws the error immediately. Without a source, a late timer
+    waits one more iteration of the event loop.
 
     :meth:`end` does not stop the timer. If a later use of the limit is in progress when the timer fires, the timer
     starts again. A new timer for each exchange would double the Python time of an exchange.
