@@ -21,7 +21,7 @@ SERVER_EXIT_SECONDS = 5
 
 
 class WorkerFailed(Exception):
-    """Error: a measured process failed. The message is the last line of its error output, or the failure."""
+    """Error: a measured process failed. The message is its last error line, or describes the failure."""
 
 
 class Measurement(NamedTuple):

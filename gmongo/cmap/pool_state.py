@@ -342,8 +342,8 @@ class StateMachine:
         """Change the state of the pool, and update `fit_generation`."""
         self.state = state
         self._may_populate = False
-        examined = self._connection_options.load_balanced or self._options.max_idle_time is not None
-        self.fit_generation = self.generations.current if state is PoolState.READY and not examined else None
+        needs_check = self._connection_options.load_balanced or self._options.max_idle_time is not None
+        self.fit_generation = self.generations.current if state is PoolState.READY and not needs_check else None
 
     def needs_connection(self) -> bool:
         """Return True if the background greenlet should establish a connection now (one at a time)."""

@@ -63,7 +63,7 @@ class CommandFields:
             server_session = attempt.server_session = attempt.server_session or self._sessions.acquire()
             command["lsid"] = server_session.lsid
             if attempt.is_retryable_write:
-                command["txnNumber"] = _transaction_number(operation, server_session)
+                command["txnNumber"] = _assign_transaction_number(operation, server_session)
         if cluster_time is not None:
             command["$clusterTime"] = cluster_time
         if not operation.is_write:
@@ -101,10 +101,10 @@ def _add_session(command: DocumentDict, attempt: Attempt, session: Session, hell
     if session.explicit is not None:
         session.explicit.add_read_concern(command, operation.is_causally_consistent, hello)
     if attempt.is_retryable_write:
-        command["txnNumber"] = _transaction_number(operation, server_session)
+        command["txnNumber"] = _assign_transaction_number(operation, server_session)
 
 
-def _transaction_number(operation: Operation, server_session: ServerSession) -> int:
+def _assign_transaction_number(operation: Operation, server_session: ServerSession) -> int:
     """Return the transaction number of a retryable write. All attempts of the write use this number."""
     if operation.transaction_number is None:
         server_session.transaction_number += 1

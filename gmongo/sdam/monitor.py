@@ -39,7 +39,7 @@ class MonitorOwner(Protocol):
 
 
 class CheckCancelled(AutoReconnect):
-    """Error of a cancelled check: the client was closed, or an operation had a network error."""
+    """Error of a cancelled check: the monitor was closed, or an operation had a network error."""
 
 
 def allows_streaming(mode: str, variables: Mapping[str, str]) -> bool:

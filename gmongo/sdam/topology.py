@@ -77,7 +77,7 @@ class Topology:
         register_after_fork(self)
 
     def open(self) -> None:
-        """Start the monitors at the first use of the client, or after the DNS query for the seeds."""
+        """Start the monitors at the first use of the client, unless the seeds are still unknown."""
         if self.closed:
             raise InvalidOperation("Cannot use MongoClient after close")
         hub = get_hub()
