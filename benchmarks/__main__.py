@@ -22,58 +22,60 @@ from benchmarks.workloads import WORKLOADS
 ROUNDS, QUICK_ROUNDS = 41, 7
 OPERATIONS, QUICK_OPERATIONS = 1000, 500
 TABLES = {module.TABLE: module.rows for module in (operations, crowd, stall, start, contest, latency, service)}
-OF_DRIVERS = [*WORKLOADS, crowd.TABLE, stall.TABLE, start.TABLE]
-#: The default tables of a run in which some contenders are separate programs.
-OF_PROGRAMS = [contest.TABLE, latency.TABLE, service.TABLE]
-NAMES = [*OF_DRIVERS, *OF_PROGRAMS]
+STANDARD_SELECTION = [*WORKLOADS, crowd.TABLE, stall.TABLE, start.TABLE]
+#: The default selection of a run in which some contenders are separate programs.
+PROGRAM_SELECTION = [contest.TABLE, latency.TABLE, service.TABLE]
+NAMES = [*STANDARD_SELECTION, *PROGRAM_SELECTION]
 ALL = "all"
 
 
-def _positive(text: str) -> int:
+def _parse_positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise ValueError
     return number
 
 
-def _numbers(text: str) -> list[int]:
-    return [_positive(part) for part in text.split(",")]
+def _parse_numbers(text: str) -> list[int]:
+    return [_parse_positive(part) for part in text.split(",")]
 
 
-def _names(permitted_names: list[str]) -> Callable[[str], list[str]]:
-    def names(text: str) -> list[str]:
+def _make_names_parser(permitted_names: list[str]) -> Callable[[str], list[str]]:
+    def parse_names(text: str) -> list[str]:
         selected = permitted_names if text == ALL else text.split(",")
         unknown = [name for name in selected if name not in permitted_names]
         if unknown:
             raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(permitted_names)}")
         return [name for name in permitted_names if name in selected]
 
-    return names
+    return parse_names
 
 
-def _options(arguments: list[str] | None) -> argparse.Namespace:
+def _parse_options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     add = parser.add_argument
-    add("--rounds", type=_positive, help=f"turns of every contender (default {ROUNDS})")
-    add("--operations", type=_positive, help=f"find_one operations in a turn (default {OPERATIONS})")
-    add("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds of {QUICK_OPERATIONS}: rough numbers")
-    add("--only", type=_names(NAMES), help=", ".join(NAMES))
-    add("--greenlets", type=_numbers, help="numbers of greenlets, such as 10,100 (default: the numbers of each row)")
+    add("--rounds", type=_parse_positive, help=f"turns of every contender (default {ROUNDS})")
+    add("--operations", type=_parse_positive, help=f"find_one operations in a turn (default {OPERATIONS})")
+    add("--quick", action="store_true", help=f"rough numbers: {QUICK_ROUNDS} rounds of {QUICK_OPERATIONS} operations")
+    add("--only", type=_make_names_parser(NAMES), help=f"rows and tables to measure: {', '.join(NAMES)}")
+    add("--greenlets", type=_parse_numbers, help="numbers of greenlets, such as 10,100 (default: depends on the row)")
     contenders = list(programs.CONTENDERS)
-    add("--contenders", type=_names(contenders), default=list(CONTENDERS), help=f"{', '.join(contenders)}, or {ALL}")
-    add("--timeout", type=_positive, default=120, help="seconds for one turn (default 120)")
+    names = _make_names_parser(contenders)
+    add("--contenders", type=names, default=list(CONTENDERS), help=f"{', '.join(contenders)}, or {ALL}")
+    add("--timeout", type=_parse_positive, default=120, help="seconds for one turn (default 120)")
     add("--json", type=Path, metavar="FILE", help="write every round's numbers to a file")
     add("--docs", type=Path, metavar="DIRECTORY", help="write performance.md and its plot into this directory")
     options = parser.parse_args(arguments)
     options.rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
     options.operations = options.operations or (QUICK_OPERATIONS if options.quick else OPERATIONS)
-    options.only = options.only or (OF_DRIVERS if set(options.contenders) <= set(CONTENDERS) else OF_PROGRAMS)
+    is_standard = set(options.contenders) <= set(CONTENDERS)
+    options.only = options.only or (STANDARD_SELECTION if is_standard else PROGRAM_SELECTION)
     lacking = {name: tool for name in options.contenders if (tool := programs.missing_tool(name))}
     options.contenders = [name for name in options.contenders if name not in lacking]
-    options.left_out = [f"{programs.CONTENDERS[name].title} (there is no {tool})" for name, tool in lacking.items()]
+    options.left_out = [f"{programs.CONTENDERS[name].title} ({tool} is missing)" for name, tool in lacking.items()]
     if service.TABLE in options.only:
-        services = {name: service.missing(name) for name in service.SERVICES}
-        options.left_out += [f"{name} (there is no {package})" for name, package in services.items() if package]
+        services = {name: service.missing_package(name) for name in service.SERVICES}
+        options.left_out += [f"{name} ({package} is missing)" for name, package in services.items() if package]
     return options
 
 
@@ -91,14 +93,14 @@ def main(arguments: list[str] | None = None) -> int:
     """Read the command line, measure the contenders, and print the results.
 
     :param arguments: the command line arguments; None uses the arguments of the process.
-    :returns: the exit status, which is 1 if a measurement of a contender failed, else 0.
+    :returns: the exit status, which is 1 if a measurement failed, and otherwise 0.
     """
     command_line = sys.argv[1:] if arguments is None else arguments
     if command_line[:1] == ["--real"]:
         from benchmarks.real.__main__ import main as measure_real_servers
 
         return measure_real_servers(command_line[1:])
-    options = _options(arguments)
+    options = _parse_options(arguments)
     progress = Console(stderr=True)
     record = _measure(options, lambda text: progress.print(text, style="dim"))
     if options.json:

@@ -136,12 +136,12 @@ class Baseline:
         deleted: int = self._run({"delete": ONE, "ordered": True}, b"deletes\x00", bson.encode(statement))["n"]
         return deleted
 
-    def _run(self, command: Document, label: bytes = b"", payload: bytes = b"") -> Document:
+    def _run(self, command: Document, identifier: bytes = b"", payload: bytes = b"") -> Document:
         channel = self._channels.pop() if self._channels else self._wait_for_channel()
         try:
             command["lsid"] = channel.session
             command["$db"] = DATABASE
-            return channel.exchange(self._message(command, label, payload))
+            return channel.exchange(self._message(command, identifier, payload))
         finally:
             self._return_channel(channel)
 
@@ -156,10 +156,10 @@ class Baseline:
         else:
             self._channels.append(channel)
 
-    def _message(self, command: Document, label: bytes, payload: bytes) -> bytes:
+    def _message(self, command: Document, identifier: bytes, payload: bytes) -> bytes:
         sections = _BODY + bson.encode(command)
         if payload:
-            sequence = label + payload
+            sequence = identifier + payload
             sections += b"\x01" + INT32.pack(4 + len(sequence)) + sequence
         return HEADER.pack(16 + len(sections), self._next_id(), 0, OP_MSG) + sections
 

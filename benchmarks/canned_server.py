@@ -2,7 +2,7 @@
 
 The server is a standalone, with or without TLS, or the primary of a replica set with one member.
 ``python -m benchmarks.canned_server --port 27100`` serves until SIGINT. The benchmark passes a listening socket
-(``--fd``). With ``--fd``, the server stops at the end of its standard input.
+(``--fd``). With ``--fd``, the server exits at the end of its standard input.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Server(NamedTuple):
 
 
 def server_of_kind(kind: ServerKind, address: tuple[str, int]) -> Server:
-    """Return the replies and TLS settings of a server of this kind.
+    """Return the replies and TLS settings of a server of the given kind.
 
     :param address: the host and port on which the server listens.
     """
@@ -125,8 +125,8 @@ def serve(listener: socket.socket, kind: ServerKind = "standalone", lifeline: in
 
     :param listener: a bound, listening TCP socket.
     :param kind: the kind of the server.
-    :param lifeline: a file descriptor. The server stops when the file reaches its end. With None,
-        the server does not stop.
+    :param lifeline: a file descriptor. At the end of the file, the function returns. With None, the
+        function does not return.
     """
     selector = selectors.DefaultSelector()
     listener.setblocking(False)
@@ -136,7 +136,7 @@ def serve(listener: socket.socket, kind: ServerKind = "standalone", lifeline: in
         try:
             Peer(listener.accept()[0], selector, server)
         except (BlockingIOError, ConnectionError):
-            pass  # the client closed the connection before the server accepted it
+            pass  # the client closed the connection before the call of `accept`
 
     selector.register(listener, READ, accept)
     if lifeline is not None:
@@ -153,7 +153,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.canned_server", description=__doc__)
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--port", type=int, help="listen on this port of 127.0.0.1")
-    where.add_argument("--fd", type=int, help="serve this inherited listening socket")
+    where.add_argument("--fd", type=int, help="file descriptor of an inherited listening socket")
     parser.add_argument("--kind", choices=get_args(ServerKind), default="standalone")
     options = parser.parse_args()
     pin_server()

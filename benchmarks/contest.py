@@ -1,4 +1,4 @@
-"""The table of CPU time per operation, for contenders in other languages and with other kinds of concurrency."""
+"""The table of CPU time per operation, for contenders in several languages and with several kinds of concurrency."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from benchmarks.settings import Settings
 
 TABLE = "contenders"
 CALLERS = 10
-#: For each operation, its number of runs in a turn, divided by the number of runs of
-#: ``find_one``.
+#: For each operation, its number of runs in a turn, divided by the number of runs of ``find_one``.
 SHARES = {"find_one": 1.0, "insert_one": 1.0, "update_one": 1.0, "find_100": 0.25}
 
 
-def row_name(kind: str) -> str:
+def row_name(operation: str) -> str:
     """Return the name of the table row of an operation."""
-    return f"{kind} of all contenders"
+    return f"{operation} of all contenders"
 
 
 def rows(settings: Settings) -> Iterator[Row]:
@@ -34,8 +33,8 @@ def rows(settings: Settings) -> Iterator[Row]:
             if contender not in programs:
                 uri = canned_uri(settings.servers.port("standalone"))
                 programs[contender] = stack.enter_context(start_contender(contender, uri, CALLERS))
-                _cost(programs[contender], kind, count)  # the first requests open the connections
-            return _cost(programs[contender], kind, count)
+                _measure_cost(programs[contender], kind, count)  # the first requests open the connections
+            return _measure_cost(programs[contender], kind, count)
 
         for kind, share in SHARES.items():
             settings.show_progress(f"{kind} of all contenders")
@@ -44,8 +43,8 @@ def rows(settings: Settings) -> Iterator[Row]:
             yield Row(row_name(kind), CALLERS, "µs", costs, failures)
 
 
-def _cost(program: Program, kind: str, count: int) -> float:
+def _measure_cost(program: Program, operation: str, count: int) -> float:
     """Return the CPU time of an operation in microseconds."""
     before = program.processor_seconds
-    load.send(program.streams, exchange(kind, count), CALLERS)
+    load.send(program.streams, exchange(operation, count), CALLERS)
     return (program.processor_seconds - before) / (count * CALLERS) * 1e6

@@ -1,8 +1,8 @@
 """The table of throughput with many more greenlets than connections.
 
 The table divides each number of a contender by the number of the same contender with 100 greenlets,
-one for each connection. Other load on the machine reduces the throughput, but hardly changes the
-CPU time of an operation.
+one for each connection. Load by other programs reduces the throughput, but hardly changes the CPU
+time of an operation.
 
 The baseline shows the cost that many greenlets have in any program. After a long wait, the stack
 and objects of a greenlet are no longer in the processor caches.

@@ -61,8 +61,7 @@ def _padded_document(size: int) -> dict[str, Any]:
     return document
 
 
-# : The document of ``insert_one``, with a size of DOCUMENT_BYTES after the driver has added an
-# ``_id``.
+#: The document of ``insert_one``, with a size of DOCUMENT_BYTES after the driver has added an ``_id``.
 UNSAVED = _padded_document(DOCUMENT_BYTES)
 #: The document that ``find_one`` returns.
 SAVED: dict[str, Any] = {**QUERY, **UNSAVED}

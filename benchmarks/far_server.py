@@ -2,7 +2,7 @@
 
 The server sends each reply MS milliseconds after the arrival of its request. A delayed message does
 not delay later messages. Therefore, the batches of an exhaust cursor arrive without pauses. The
-server stops when its standard input closes.
+server exits at the end of its standard input.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class LongCursor:
 
 
 class Conversation:
-    """Connection of a client, with the replies that the server sends later.
+    """Connection of a client, with the replies whose latency has not yet elapsed.
 
     :param latency: seconds from a request to its reply.
     """
@@ -72,9 +72,9 @@ class Conversation:
         stream = self._socket.makefile("rb")
         try:
             while len(head := stream.read(16)) == 16:
-                length, number, _response_to, opcode = HEADER.unpack(head)
+                length, request_id, _response_to, opcode = HEADER.unpack(head)
                 due = time.monotonic() + self._latency
-                for message in self._answer(head + stream.read(length - 16), number, opcode):
+                for message in self._answer(head + stream.read(length - 16), request_id, opcode):
                     self._leaving.put((due, message))
         except OSError:
             pass
@@ -87,39 +87,39 @@ class Conversation:
             gevent.sleep(max(0.0, due - time.monotonic()))
             self._socket.sendall(message)
 
-    def _answer(self, request: bytes, number: int, opcode: int) -> Iterator[bytes]:
+    def _answer(self, request: bytes, request_id: int, opcode: int) -> Iterator[bytes]:
         name = b"" if opcode == OP_QUERY else request[26 : request.index(0, 26)]
         if name == b"find":
             Conversation.sent = 1
-            yield _message(number, number, 0, self._cursor.first)
+            yield _message(request_id, request_id, 0, self._cursor.first)
         elif name == b"getMore":
             flags = int.from_bytes(request[16:20], "little")
-            yield from self._batches(number, bool(flags & EXHAUST_ALLOWED))
+            yield from self._batches(request_id, bool(flags & EXHAUST_ALLOWED))
         else:
             yield from self._replies.answer(request)
 
-    def _batches(self, number: int, stream: bool) -> Iterator[bytes]:
+    def _batches(self, request_id: int, stream: bool) -> Iterator[bytes]:
         while True:
             Conversation.sent += 1
             more = Conversation.sent < BATCHES
-            reply_number = 1_000_000 + Conversation.sent
+            reply_id = 1_000_000 + Conversation.sent
             body = self._cursor.next if more else self._cursor.last
-            yield _message(reply_number, number, MORE_TO_COME if stream and more else 0, body)
+            yield _message(reply_id, request_id, MORE_TO_COME if stream and more else 0, body)
             if not stream or not more:
                 return
-            number = reply_number
+            request_id = reply_id
 
 
-def _message(number: int, response_to: int, flags: int, body: bytes) -> bytes:
+def _message(message_id: int, response_to: int, flags: int, body: bytes) -> bytes:
     payload = flags.to_bytes(4, "little") + b"\x00" + body
-    return HEADER.pack(16 + len(payload), number, response_to, OP_MSG) + payload
+    return HEADER.pack(16 + len(payload), message_id, response_to, OP_MSG) + payload
 
 
 def main() -> None:
     """Run the server that the command line describes."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.far_server", description=__doc__)
-    parser.add_argument("--fd", type=int, required=True, help="serve this inherited listening socket")
-    parser.add_argument("--latency", type=float, default=5, help="milliseconds (default 5)")
+    parser.add_argument("--fd", type=int, required=True, help="file descriptor of an inherited listening socket")
+    parser.add_argument("--latency", type=float, default=5, help="milliseconds from a request to its reply (default 5)")
     options = parser.parse_args()
     pin_server()
     cursor, replies = LongCursor(), Replies()

@@ -34,7 +34,7 @@ WARM_UP, ROUNDS = 3, 5
 EVENTS: dict[Callable[[Any], None], tuple[str, ...]] = {sys.settrace: ("opcode",), sys.setprofile: ("call", "c_call")}
 KINDS = [event for events in EVENTS.values() for event in events]
 REGRESSION, STALE = 1.1, 0.8
-HOW = f"To change the budget of Python {VERSION} on purpose: python -m benchmarks.instructions --write"
+WRITE_HINT = f"To change the budget of Python {VERSION} on purpose: python -m benchmarks.instructions --write"
 #: Options that prevent a heartbeat during a run.
 QUIET: dict[str, Any] = {"serverMonitoringMode": "poll", "heartbeatFrequencyMS": 3_600_000}
 
@@ -136,12 +136,12 @@ def budget_violations(measured: Budget, budget: Budget) -> list[str]:
     lines = [f"{name}: only measured, or only in the budget" for name in sorted(measured.keys() ^ budget.keys())]
     for name in [name for name in measured if name in budget]:
         for kind, counted, allowed in zip(HEADS, measured[name], budget[name], strict=True):
-            line = f"{name}: {counted} {kind} are {counted / allowed - 1:+.0%} of the budget of {allowed}"
+            line = f"{name}: {counted} {kind} differ by {counted / allowed - 1:+.0%} from the budget of {allowed}"
             if counted > allowed * REGRESSION:
                 lines.append(f"{line}, a regression")
             elif counted < allowed * STALE:
-                lines.append(f"{line}, which is stale: lower the budget")
-    return [*lines, HOW] if lines else []
+                lines.append(f"{line}. The budget is stale: lower the budget")
+    return [*lines, WRITE_HINT] if lines else []
 
 
 def table(measured: Budget, budget: Budget) -> str:
@@ -158,11 +158,11 @@ def table(measured: Budget, budget: Budget) -> str:
 def main() -> int:
     """Read the command line, measure the operations, and print or store the counts.
 
-    :returns: the exit status, which is 1 if a count is far from the budget, else 0.
+    :returns: the exit status, which is 1 if a count is far from the budget, and otherwise 0.
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks.instructions", description=__doc__)
-    parser.add_argument("--write", action="store_true", help=f"make this the budget of Python {VERSION}")
-    parser.add_argument("--by-function", choices=NAMES, metavar="NAME", help=f"functions of {', '.join(NAMES)}")
+    parser.add_argument("--write", action="store_true", help=f"store the counts as the budget of Python {VERSION}")
+    parser.add_argument("--by-function", choices=NAMES, metavar="NAME", help=f"counts by function: {', '.join(NAMES)}")
     options = parser.parse_args()
     tallies = measure()
     if options.by_function:

@@ -75,11 +75,11 @@ def _measure_contender(contender: str, setup: LoadSetup, settings: Settings) -> 
     with start_contender(
         contender, canned_uri(settings.servers.port("standalone")), setup.callers + setup.processes, setup.processes
     ) as program:
-        streams, other = program.streams[: setup.callers], program.streams[-1]
+        streams, background_stream = program.streams[: setup.callers], program.streams[-1]
 
         def quantiles_at(rate: float, with_large_reads: bool = False) -> dict[str, float]:
             count = max(2, round(rate * settings.operations * SECONDS))
-            background = (other, megabyte) if with_large_reads else None
+            background = (background_stream, megabyte) if with_large_reads else None
             return quantiles_of(load.send(streams, one, count, rate, background).latencies)
 
         count = max(4 * settings.operations, setup.callers)

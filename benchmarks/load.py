@@ -29,7 +29,7 @@ class Exchange(NamedTuple):
     size: int
 
 
-class Load(NamedTuple):
+class LoadResult(NamedTuple):
     """Result of a series of requests.
 
     :param latencies: the seconds from the due time of each request to its answer, including the wait
@@ -57,7 +57,7 @@ def send(
     rate: float = inf,
     background: tuple[socket, Exchange] | None = None,
     timeout: float = 60,
-) -> Load:
+) -> LoadResult:
     """Send each request at its due time, on the stream that has been idle longest.
 
     If all streams are busy, the request waits.
@@ -68,13 +68,13 @@ def send(
         request after each answer, without a measurement.
     :raises WorkerFailed: a stream ended, an answer was wrong, or the timeout expired.
     """
-    by_number = {stream.fileno(): stream for stream in streams}
-    idle, waiting, due = deque(by_number), deque[float](), deque(arrivals(rate, count))
+    by_descriptor = {stream.fileno(): stream for stream in streams}
+    idle, waiting, due = deque(by_descriptor), deque[float](), deque(arrivals(rate, count))
     begun: dict[int, float] = {}
     latencies: list[float] = []
     with select.epoll() as poll:
-        for number in by_number:
-            poll.register(number, select.EPOLLIN)
+        for descriptor in by_descriptor:
+            poll.register(descriptor, select.EPOLLIN)
         if background is not None:
             poll.register(background[0], select.EPOLLIN)
             background[0].sendall(background[1].request)
@@ -84,38 +84,38 @@ def send(
             while due and due[0] <= now:
                 waiting.append(due.popleft())
             while waiting and idle:
-                number = idle.popleft()
+                descriptor = idle.popleft()
                 moment = waiting.popleft()
-                begun[number] = time.perf_counter() - start if rate == inf else moment
-                _write(number, exchange)
+                begun[descriptor] = time.perf_counter() - start if rate == inf else moment
+                _write(descriptor, exchange)
             # select has a finer time limit than epoll, which counts milliseconds.
             select.select([poll], [], [], max(0.0, start + due[0] - time.perf_counter()) if due else 1)
-            for number, _events in poll.poll(0):
-                if background is not None and number == background[0].fileno():
-                    _read(number, background[1])
-                    _write(number, background[1])
+            for descriptor, _events in poll.poll(0):
+                if background is not None and descriptor == background[0].fileno():
+                    _read(descriptor, background[1])
+                    _write(descriptor, background[1])
                     continue
-                _read(number, exchange)
-                latencies.append(time.perf_counter() - start - begun.pop(number))
-                idle.append(number)
+                _read(descriptor, exchange)
+                latencies.append(time.perf_counter() - start - begun.pop(descriptor))
+                idle.append(descriptor)
             if now > timeout:
                 raise WorkerFailed(f"only {len(latencies)} of {count} requests were answered in {timeout:g} seconds")
         clock = time.perf_counter() - start
         if background is not None:
             _read(background[0].fileno(), background[1])
-    return Load(latencies, clock)
+    return LoadResult(latencies, clock)
 
 
-def _write(number: int, exchange: Exchange) -> None:
+def _write(descriptor: int, exchange: Exchange) -> None:
     try:
-        os.write(number, exchange.request)
+        os.write(descriptor, exchange.request)
     except OSError as error:
         raise WorkerFailed(f"the contender ended: {error}")
 
 
-def _read(number: int, exchange: Exchange) -> None:
-    data = os.read(number, exchange.size)
+def _read(descriptor: int, exchange: Exchange) -> None:
+    data = os.read(descriptor, exchange.size)
     while 0 < len(data) < exchange.size:
-        data += os.read(number, exchange.size - len(data))
+        data += os.read(descriptor, exchange.size - len(data))
     if not data.startswith(exchange.beginning):
         raise WorkerFailed(f"the contender answered {data[:80]!r}, not {exchange.beginning!r}")

@@ -2,9 +2,9 @@
 
 The application works for 5 ms on each batch of 1000 documents. The work is either a wait, or a
 computation that blocks the event loop. The benchmark measures the wall clock time from ``find()``
-to the last document, and the median time of a batch. The median depends less on other load of the
-machine than the total time. Each ratio is relative to a gmongo cursor without read-ahead and
-streaming.
+to the last document, and the median time of a batch. Load by other programs affects the
+median less than the total time. Each ratio is relative to a gmongo cursor without read-ahead and
+without streaming.
 """
 
 from __future__ import annotations

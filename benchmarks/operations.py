@@ -35,7 +35,7 @@ def sizes(workload: Workload, selected: list[int] | None) -> list[int]:
 
 
 def contenders(workload: Workload, selected: list[str]) -> list[str]:
-    """Return the contenders that can run a workload. The baseline cannot run a variant, because it has no options."""
+    """Return the contenders that can run a workload. The baseline has no options, and runs no variant."""
     return [name for name in selected if name in CONTENDERS and (not workload.variant or name != "floor")]
 
 

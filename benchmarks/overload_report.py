@@ -18,7 +18,7 @@ class Result(NamedTuple):
     :param offered: the commands that reached the server per second.
     :param served: the successful requests per second.
     :param failed: the share of requests that failed in the application.
-    :param latency: the median and the 99th percentile of successful requests, in seconds.
+    :param latency: the median and 99th percentile latency of successful requests, in seconds.
     :param processor: the share of a processor that the client used.
     """
 

@@ -48,7 +48,7 @@ def write(record: Record, directory: Path) -> Path:
     """Write the results of a run into ``performance.md`` and an existing ``concurrency.md``.
 
     :returns: the path of ``performance.md``, which is created if it is missing.
-    :raises ValueError: the page lacks a mark.
+    :raises ValueError: a page lacks a mark.
     """
     page = directory / NAME
     text = page.read_text() if page.exists() else _empty_page()
@@ -61,7 +61,7 @@ def write(record: Record, directory: Path) -> Path:
 
 
 def replace_part(text: str, content: str, name: str) -> str:
-    """Return `text` with `content` as the new text between the marks.
+    """Return `text` with `content` as the new text between the marks of the part `name`.
 
     :raises ValueError: the text lacks a mark.
     """

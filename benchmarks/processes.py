@@ -21,7 +21,7 @@ SERVER_EXIT_SECONDS = 5
 
 
 class WorkerFailed(Exception):
-    """Raised if a worker fails. The message is the last line of the output of the worker."""
+    """Error: a measured process failed. The message is its last error line, or describes the failure."""
 
 
 class Measurement(NamedTuple):

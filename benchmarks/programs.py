@@ -56,7 +56,7 @@ _START_SECONDS, _BUILD_SECONDS = 120, 3600
 class Contender(NamedTuple):
     """Client program that the benchmark compares with other clients.
 
-    :param title: the displayed name, with the type of documents that are no dictionaries.
+    :param title: the displayed name, with the document type if the language is not Python.
     :param tools: the programs in PATH that build and run the contender; none for contenders in Python.
     :param build: the commands that build the contender, in a copy of its sources.
     :param command: the command that starts the contender in the copy.
@@ -90,7 +90,7 @@ def missing_tool(name: str) -> str | None:
     return next((tool for tool in CONTENDERS[name].tools if shutil.which(tool) is None), None)
 
 
-def command(name: str) -> list[str]:
+def prepare_command(name: str) -> list[str]:
     """Return the command that starts a contender, after a build if the sources have changed.
 
     :raises WorkerFailed: the build failed.
@@ -134,7 +134,7 @@ def canned_uri(port: int) -> str:
 
 @contextmanager
 def start_contender(name: str, uri: str, callers: int, processes: int = 1) -> Iterator[Program]:
-    """Run a contender during a block. Its processes share the callers.
+    """Run a contender during a block. The processes of the contender share the callers.
 
     :param uri: the connection string of the server.
     :raises WorkerFailed: the contender did not start.
@@ -151,7 +151,7 @@ def start_contender(name: str, uri: str, callers: int, processes: int = 1) -> It
         listener.bind(path)
         listener.listen(callers)
         listener.settimeout(1)
-        arguments = [*command(name), uri, path, str(callers // processes), str(documents)]
+        arguments = [*prepare_command(name), uri, path, str(callers // processes), str(documents)]
         try:
             for _ in range(processes):
                 started.append(
@@ -192,7 +192,7 @@ def processor_seconds(processes: Sequence[int]) -> float:
     return sum(time.clock_gettime(~process << 3 | 2) for process in processes)
 
 
-def exchange(kind: str, count: int = 1) -> Exchange:
+def exchange(operation: str, count: int = 1) -> Exchange:
     """Return a request to a caller, and the answer that the caller must send."""
-    request, answer = list(KINDS).index(kind) << 24 | count, KINDS[kind] * count
+    request, answer = list(KINDS).index(operation) << 24 | count, KINDS[operation] * count
     return Exchange(request.to_bytes(4, "big"), answer.to_bytes(4, "big"), 4)

@@ -1,7 +1,7 @@
 """Replies of the canned servers.
 
-The server encodes each reply once, before the first request, and a large batch at the first request
-for the batch. For each request, the server creates only the header of the reply.
+The server encodes the replies before the first request, and each batch at the first request for the
+batch. For each request, the server creates only the header of the reply.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Replies:
         The list is empty if the request expects no reply.
 
         :param message: an ``OP_MSG``, or an ``OP_QUERY`` with a legacy hello.
-        :raises ValueError: the message has another opcode.
+        :raises ValueError: the message has neither of these opcodes.
         """
         _, request_id, _, opcode = HEADER.unpack_from(message)
         if opcode == OP_MSG:

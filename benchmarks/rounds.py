@@ -2,7 +2,7 @@
 
 Each round measures every contender once, and each ratio compares two numbers of one round.
 
-Other load on the machine affects all contenders of a round alike, and therefore hardly changes their ratio.
+Load by other programs affects all contenders of a round alike, and therefore hardly changes their ratio.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Ratio(NamedTuple):
 class Row(NamedTuple):
     """Results of one quantity with one number of greenlets.
 
-    :param greenlets: the number of greenlets; None if the quantity requires a single greenlet.
+    :param greenlets: the number of greenlets; None if the quantity has no number of greenlets.
     :param unit: the unit of the numbers, such as ``µs``.
     :param numbers: the measured numbers of all rounds by contender; empty for a failed contender.
     :param failures: the error of each failed contender.
@@ -41,12 +41,12 @@ class Row(NamedTuple):
     failures: dict[str, str]
 
 
-def contender_order(contenders: Sequence[Contender], number: int) -> list[Contender]:
+def contender_order(contenders: Sequence[Contender], round_number: int) -> list[Contender]:
     """Return the order of the contenders in a round.
 
     Over several rounds, each contender is equally often first.
     """
-    first = number % len(contenders)
+    first = round_number % len(contenders)
     return [*contenders[first:], *contenders[:first]]
 
 

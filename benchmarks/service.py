@@ -36,7 +36,7 @@ class Service(NamedTuple):
     """Web framework, server and driver that implement the service.
 
     :param packages: the required packages.
-    :param driver: the driver of the Flask application.
+    :param driver: the driver of the Flask application, or an empty text.
     :param command: the command that serves the application on the descriptor of a listening socket.
     """
 
@@ -59,8 +59,8 @@ SERVICES = {
 }
 
 
-def missing(name: str) -> str | None:
-    """Return a required package of a service that is not installed, or None."""
+def missing_package(name: str) -> str | None:
+    """Return a package that a service requires, but that is not installed, or None."""
     return next((package for package in SERVICES[name].packages if find_spec(package) is None), None)
 
 
@@ -68,7 +68,7 @@ def rows(settings: Settings) -> Iterator[Row]:
     """Measure each route of each service."""
     if TABLE not in settings.only:
         return
-    names = [name for name in SERVICES if missing(name) is None]
+    names = [name for name in SERVICES if missing_package(name) is None]
     for route, share in ROUTES.items():
         measured: dict[str, dict[tuple[str, str], float]] = {}
         failures: dict[str, str] = {}

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.processes import CannedServers, Workers
 
-FRESH = 11
+MAX_FRESH_ROUNDS = 11
 
 
 class Settings(NamedTuple):
@@ -15,7 +15,7 @@ class Settings(NamedTuple):
 
     :param only: the names of the measured operations and tables.
     :param rounds: the number of turns of every contender. Turns that need a new process are limited
-        to :data:`FRESH`.
+        to :data:`MAX_FRESH_ROUNDS`.
     :param operations: the number of ``find_one`` operations in a turn.
     :param greenlets: the numbers of greenlets; None uses the numbers of each operation in the
         standard run.
@@ -37,7 +37,7 @@ class Settings(NamedTuple):
     @property
     def fresh_rounds(self) -> int:
         """The number of turns of every contender if each turn needs a new process."""
-        return min(self.rounds, FRESH)
+        return min(self.rounds, MAX_FRESH_ROUNDS)
 
     def workers(self) -> Workers:
         """Return the worker processes, as a context manager."""

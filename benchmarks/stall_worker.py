@@ -4,8 +4,8 @@ The command is ``python -m benchmarks.stall_worker --contender NAME --port PORT`
 
 The worker prints a JSON object of times in milliseconds. The times are the longest stalls of reads
 and of an insert, and the time to the first document of a read. A ticker measures the stalls of the
-event loop. Each time is the minimum of several repetitions after a warm-up, because other load on
-the machine only increases a time.
+event loop. Each time is the minimum of several repetitions after a warm-up, because load by other
+programs only increases a time.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from benchmarks.worker import open_client, prepare
 
 REPETITIONS = 3
 TICK_SECONDS = 0.0002
-#: The reading greenlet sleeps after this number of documents. ``sleep(0)`` is not enough: gevent
-#: may run greenlets that call ``sleep(0)`` for 5 ms or more before gevent checks the timer of the ticker.
+#: The reading greenlet sleeps after this number of documents. ``sleep(0)`` is not enough: for 5 ms or
+#: more, gevent may run only greenlets that call ``sleep(0)``, before gevent checks the timer of the ticker.
 DOCUMENTS_BETWEEN_PAUSES = 100
 PAUSE_SECONDS = 1e-6
 
@@ -61,10 +61,9 @@ class Ticker:
 
 
 def measure_stalls(activity: Callable[[Any], Any], make_argument: Callable[[], Any]) -> tuple[float, list[Any]]:
-    """Run an activity several times.
+    """Run an activity several times, and measure the longest stall of each run.
 
-    Return the longest stall in milliseconds of the run with the shortest stalls, and the results of
-    all runs.
+    Return the minimum of these stalls in milliseconds, and the results of all runs.
 
     :param make_argument: creates the argument of the activity, outside of the measurement.
     """

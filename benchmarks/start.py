@@ -33,8 +33,7 @@ GEVENT, PATCH = "import gevent", "import gevent; from gevent import monkey; monk
 # "import gmongo" alone imports no module of the driver. The import of `MongoClient` imports the
 # driver.
 _OWN, _PEER = "from gmongo import MongoClient", "from pymongo import MongoClient"
-# : gmongo imports gevent, unlike PyMongo. Therefore the table shows the imports with and without
-# gevent.
+#: gmongo imports gevent, unlike PyMongo. Therefore the table shows the imports with and without gevent.
 IMPORTS = {
     "import, the driver alone": {"gmongo": Import("", _OWN), "pymongo": Import("", _PEER)},
     "import, gevent and patching included": {

@@ -14,8 +14,8 @@ class Target(NamedTuple):
 
     :param row: the name of the row.
     :param greenlets: the number of greenlets in the row.
-    :param denominator: another contender in the same row, or gmongo with this number of greenlets.
-        None means that the limit applies to the number without a denominator.
+    :param denominator: a contender in the same row. A number means gmongo with this number of
+        greenlets. None means that the limit applies to the number without a denominator.
     :param limit: the largest median that reaches the target.
     :param at_least: True if `limit` is instead the smallest median that reaches the target.
     """

@@ -1,8 +1,8 @@
 """CPU time of telemetry: ``python -m benchmarks.telemetry``.
 
 The benchmark measures the CPU time of ``find_one`` on the canned server. The benchmark compares a
-client without observers, a traced client without a provider, and clients with observers. Another
-variant calls the client without observers inside handwritten spans, which have the attributes of the
+client without observers, a traced client without a provider, and clients with observers. One variant
+calls the client without observers inside handwritten spans, which have the attributes of the
 driver's spans. Each round measures all variants, and the result of a variant is its fastest round.
 """
 

@@ -1,4 +1,4 @@
-"""Variants of a measurement: other options of the client, or another kind of server."""
+"""Variants of a measurement: client options, driver features and server kinds that are not the default."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ VARIANTS = {
 
 
 def settings_of(driver: str, variant: Variant) -> dict[str, Any]:
-    """Return the keyword arguments with which the driver creates the client of a variant.
+    """Prepare a driver for a variant, and return the keyword arguments of its client.
 
     :param driver: the package name of the driver, with the module names of PyMongo.
     """

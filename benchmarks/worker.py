@@ -26,7 +26,7 @@ Opened = tuple["dict[str, Operation]", Callable[[], None]]
 
 
 def prepare(contender: str) -> None:
-    """Prepare the process for a contender, before the import of other modules."""
+    """Monkey-patch the process for PyMongo, before the import of further modules."""
     if contender == "pymongo":
         from gevent import monkey
 
@@ -100,7 +100,7 @@ def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         close()
 
 
-def _options() -> argparse.Namespace:
+def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.worker", description=__doc__)
     parser.add_argument("--contender", choices=CONTENDERS, required=True)
     parser.add_argument("--port", type=int, required=True, help="port of the canned server on 127.0.0.1")
@@ -113,5 +113,5 @@ def _options() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    for result in measure(_options()):
+    for result in measure(_parse_options()):
         print(json.dumps(result), flush=True)

@@ -125,7 +125,7 @@ def bulk_operations(client: Any) -> dict[str, Operation]:
 def check(name: str, operation: Operation) -> None:
     """Run an operation once, and check its result.
 
-    :raises AssertionError: the operation returned another result.
+    :raises AssertionError: the operation returned an unexpected result.
     """
     expected, result = WORKLOADS[name].result, operation()
     if result != expected:
@@ -133,7 +133,7 @@ def check(name: str, operation: Operation) -> None:
 
 
 class StartBarrier:
-    """Barrier that stops each greenlet after its warm-up, until the measurement starts."""
+    """Barrier at which each greenlet waits after its warm-up, until the measurement starts."""
 
     def __init__(self, expected: int) -> None:
         self._missing = expected
@@ -148,7 +148,7 @@ class StartBarrier:
         self._start.wait()
 
     def fail(self, _greenlet: gevent.Greenlet) -> None:
-        """Resume :meth:`await_warm_up`, because a greenlet failed."""
+        """End the wait of :meth:`await_warm_up`, because a greenlet failed."""
         self._all_wait.set()
 
     def await_warm_up(self) -> None:

@@ -1,7 +1,7 @@
 """The contenders in Python: ``python -m benchmarks.contenders NAME URI SOCKET CALLERS FILE``.
 
 :mod:`benchmarks.programs` describes the requests and answers of a contender. FILE contains the
-documents for programs in other languages. Contenders in Python import the documents instead.
+documents for programs in languages other than Python. Contenders in Python import the documents.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ FAILOVER, CROWDS = "failover", "crowds"
 PARTS = [*DEPLOYMENTS, FAILOVER, CROWDS]
 
 
-def _options(arguments: list[str] | None) -> argparse.Namespace:
+def _parse_options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks --real", description=__doc__)
     add = parser.add_argument
     add(
@@ -66,7 +66,7 @@ def measure(options: argparse.Namespace, report_progress: Callable[[str], Any]) 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure on real servers, or write the page from the results. Return the exit status."""
-    options = _options(arguments)
+    options = _parse_options(arguments)
     if options.page:
         page.write([json.loads(file.read_text()) for file in options.page])
         return 0

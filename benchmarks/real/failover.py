@@ -26,7 +26,7 @@ from gmongo.testing.mongod.connection import CommandFailedError, run_command
 from gmongo.testing.mongod.server import Server
 
 CONTENDERS = ("gmongo", "pymongo", "threads")
-KINDS = ("killed", "stopped", "stepped down", "cut off")
+KINDS = ("killed", "stopped", "stepped down", "cut off")  # "stopped" means suspended by SIGSTOP.
 _ELECTION_TIMEOUT = 1.0  # seconds
 _PROBE_INTERVAL = 0.001  # seconds
 _BEFORE, _AFTER = 1.0, 3.0  # Seconds of undisturbed work before and after each failure.
@@ -75,7 +75,7 @@ def _workers(uri: str) -> Iterator[dict[str, Callable[[], dict[str, Any]]]]:
             command = [sys.executable, "-m", "benchmarks.real.failover_worker", name, uri, str(Path(folder, name))]
             started[name] = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE)
 
-        def end_function(name: str) -> Callable[[], dict[str, Any]]:
+        def make_end_function(name: str) -> Callable[[], dict[str, Any]]:
             def end() -> dict[str, Any]:
                 started[name].communicate(timeout=120)
                 return dict(json.loads(Path(folder, name).read_text()))
@@ -84,7 +84,7 @@ def _workers(uri: str) -> Iterator[dict[str, Callable[[], dict[str, Any]]]]:
 
         try:
             time.sleep(3)  # the workers connect during this pause
-            yield {name: end_function(name) for name in started}
+            yield {name: make_end_function(name) for name in started}
         finally:
             for process in started.values():
                 process.kill()
@@ -104,7 +104,7 @@ def _cause_failover(replica_set: EmbeddedReplicaSet, proxies: MemberProxies, kin
     probes = [threading.Thread(target=_probe, args=(member, writes), daemon=True) for member in others]
     for probe in probes:
         probe.start()
-    _stop_primary(old_primary, proxies, kind)
+    _make_primary_unavailable(old_primary, proxies, kind)
     for probe in probes:
         while probe.is_alive() and not writes:
             time.sleep(_PROBE_INTERVAL)
@@ -118,7 +118,7 @@ def _cause_failover(replica_set: EmbeddedReplicaSet, proxies: MemberProxies, kin
     return writes[:1]
 
 
-def _stop_primary(old_primary: Server, proxies: MemberProxies, kind: str) -> None:
+def _make_primary_unavailable(old_primary: Server, proxies: MemberProxies, kind: str) -> None:
     if kind == "killed":
         old_primary.kill()
     elif kind == "stopped":

@@ -32,7 +32,7 @@ SHARES = {
 }
 #: The operations that only a replica set supports.
 REPLICA_SET_ONLY = {"transaction", "change_stream"}
-#: The operations that the benchmark measures on all other deployments.
+#: The operations that the benchmark measures on deployments with special settings.
 WITH_SETTINGS = ("find_one", "insert_one", "update_one", "find_100", "find_10000")
 _LATENCY_OPERATIONS = 2000  # find_one operations in the measurement of the latencies
 
@@ -95,7 +95,7 @@ def measure(
             count = max(1, round(operations * SHARES[kind] / CALLERS))
             for contender in contenders:
                 _warm_up(program, contender, kind)
-            turn = partial(_cost, program, kind, count)
+            turn = partial(_measure_cost, program, kind, count)
             cost, failures = take_turns(contenders, rounds, turn)
             latencies, rates = {}, {}
             for contender in [each for each in contenders if each not in failures]:
@@ -114,7 +114,7 @@ def _warm_up(program: Callable[[str], Program], contender: str, kind: str) -> No
         pass  # the first turn of the contender also fails, and the row reports the error
 
 
-def _cost(program: Callable[[str], Program], kind: str, count: int, contender: str) -> float:
+def _measure_cost(program: Callable[[str], Program], kind: str, count: int, contender: str) -> float:
     running_program = program(contender)
     before = running_program.processor_seconds
     load.send(running_program.streams, exchange(kind, count), CALLERS)

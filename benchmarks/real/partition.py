@@ -20,7 +20,7 @@ _CHUNK = 1 << 16
 class MemberProxies:
     """Context manager with a proxy for each member.
 
-    On entry, it writes the addresses of the proxies into the configuration of the replica set.
+    On entry, the object writes the addresses of the proxies into the configuration of the replica set.
 
     :param replica_set: the running replica set.
     """
@@ -108,6 +108,6 @@ class _Proxy:
                         return
 
     def end(self) -> None:
-        """Stop accepting connections. A closed proxy opens, so that its threads can end."""
+        """Stop accepting connections. Open a closed proxy, so that its threads can end."""
         self._listener.close()
         self.is_open.set()

@@ -1,1 +1,1 @@
-"""A JSON service on Flask and on Starlette, with routes that return one document and a hundred."""
+"""A JSON service on Flask and on Starlette, with routes that return one document and a hundred documents."""

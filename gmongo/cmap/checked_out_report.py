@@ -33,7 +33,7 @@ def checked_out_report(in_use: Collection[Connection], max_connections: int | No
 
 
 def greenlet_name(user: greenlet | None) -> str:
-    """Return the names of a greenlet and its function, without secret or long arguments."""
+    """Return the names of a greenlet and its function, without arguments, which may be secret or long."""
     if user is None:
         return "a deleted greenlet"
     name = getattr(user, "name", None)

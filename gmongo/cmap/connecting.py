@@ -49,7 +49,7 @@ class ConnectTimeout:
             self._limit.add(extra_seconds)
 
     def pause(self) -> None:
-        """Stop the timer until the next call of :meth:`begin`."""
+        """Suspend the timeout until the next call of :meth:`begin`."""
         if self._limit is not None:
             self._limit.end()
 

@@ -1,4 +1,4 @@
-"""Connection of a pool, with usage data and a method that reads late replies."""
+"""Connection of a pool, with usage data and a method that reads late replies to interrupted requests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Connection(ServerConnection):
         self.last_command: str | None = None  # Name of the last command on the connection.
         self.established_in = 0.0  # Duration of the establishment in seconds.
         self.late_reply: LateReply | None = None  # Callback for a late reply, or None.
-        self.reply_is_due = False  # True if `maxTimeMS` has elapsed, and the server soon replies.
+        self.reply_is_due = False  # True if `maxTimeMS` has elapsed, so that the server replies soon.
 
     def __repr__(self) -> str:
         return f"<Connection {self.id} to {address_text(self.address)} generation={self.generation}>"
@@ -52,7 +52,7 @@ class Connection(ServerConnection):
     def read_late_reply(self, seconds: float, max_bytes: int) -> None:
         """Read a late reply of at most `max_bytes` within `seconds`, so that the connection can send the next request.
 
-        The pool must close the connection after an exception, or if another reply follows (`mid_message`).
+        The pool must close the connection after an exception, or if more replies follow (`mid_message`).
         """
         handle, request_id = self.late_reply, self.unanswered
         assert handle is not None and request_id is not None

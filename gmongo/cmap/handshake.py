@@ -124,7 +124,7 @@ class Authentication:
 
     @clears_locals
     def reauthenticate(self, seconds: float | None) -> None:
-        """Authenticate again within `seconds`, the rest of the operation, and ``connectTimeoutMS``."""
+        """Authenticate again within ``connectTimeoutMS``, and within the remaining `seconds` of the operation."""
         limits = [limit for limit in (seconds, self._options.connect_timeout) if limit is not None]
         limit = min(limits) + self._login.extra_login_seconds if limits else None
         error = self._connection.make_timeout_error(self._options.connect_timeout, "connectTimeoutMS")

@@ -73,7 +73,7 @@ def _build_document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> D
 
 
 def detect_faas_platform(variables: Mapping[str, str]) -> str | None:
-    """Return the only matching function-as-a-service platform of the process, or None."""
+    """Return the function-as-a-service platform of the process, or None unless exactly one matches."""
     matches = [name for name, signs in _FAAS_VARIABLES.items() if any(variables.get(sign) for sign in signs)]
     if variables.get("AWS_EXECUTION_ENV", "").startswith("AWS_Lambda_") and "aws.lambda" not in matches:
         matches.append("aws.lambda")

@@ -39,7 +39,7 @@ class PinnedConnection:
             self.pool.check_in(self.connection, error)
 
     def release_soon(self) -> None:
-        """Call :meth:`release` in a new greenlet, from any thread or finalizer."""
+        """Let a new greenlet call :meth:`release`. Any thread or finalizer may call `release_soon`."""
         self._hub.loop.run_callback_threadsafe(spawn, self.release)
 
     def check_free(self) -> None:

@@ -70,8 +70,8 @@ class Pool:
 
     def _start_background_runs(self) -> None:
         wakeup = self.machine.background_wakeup
-        # A forked child creates a new wakeup, so the inherited copy of the greenlet ends at its next run.
-        # The child does not kill the copy, because closing the timer of the copy may crash libuv.
+        # A forked child creates a new wakeup, so the inherited background greenlet ends at its next run.
+        # The child does not kill the inherited greenlet, because closing its timer may crash libuv.
         self._background = spawn_for(
             self, wakeup, lambda pool: pool.background_run() if pool.machine.background_wakeup is wakeup else _END
         )
@@ -117,13 +117,13 @@ class Pool:
         :raises WaitQueueTimeoutError: no connection became available in time.
         """
         if self._events.is_enabled():
-            return self._check_out_observed(deadline)
+            return self._check_out_with_events(deadline)
         connection = self.machine.check_out_available() or self._obtain_connection(deadline)
         connection.checked_out_by = ref(getcurrent())
         connection.checked_out_at = _clock.monotonic()
         return connection
 
-    def _check_out_observed(self, deadline: float | None) -> Connection:
+    def _check_out_with_events(self, deadline: float | None) -> Connection:
         events, delivery, started = self._events, self._delivery, _clock.monotonic()
         delivery.record(events.check_out_started)
         try:
@@ -297,7 +297,7 @@ class Pool:
         self.finish()
 
     def close(self) -> None:
-        """Close the pool, and interrupt pending connections. A check-in closes a connection in use."""
+        """Close the pool, and interrupt pending connections. Connections in use stay open until their check-in."""
         for connection in self.machine.close():
             connection.interrupt(PoolClosedError(self.address))
         self.finish()

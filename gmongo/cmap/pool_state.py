@@ -78,7 +78,7 @@ class StateMachine:
         return {purpose.value: counts[purpose] for purpose in Purpose}
 
     def has_room(self) -> bool:
-        """Return True if the limits of the pool allow another pending connection now."""
+        """Return True if the limits of the pool allow one more pending connection now."""
         limit = self._options.max_pool_size
         return len(self.pending) < self._options.max_connecting and (limit == 0 or self.total < limit)
 
@@ -204,8 +204,8 @@ class StateMachine:
         :returns: True if the caller may have to deliver events, close connections or read a late reply. If the
             connection is in `draining`, the caller reads its late reply and then calls :meth:`end_draining`.
         """
-        observed = self._events.is_enabled()
-        if observed:
+        publishes = self._events.is_enabled()
+        if publishes:
             self._events.record(self._events.checked_in, connection.id)
         connection.checked_out_by = None
         if connection.generation != self.fit_generation or connection.mid_message or connection.error is not None:
@@ -222,7 +222,7 @@ class StateMachine:
         else:
             self.in_use.remove(connection)
             self.available.append(connection)
-        return observed
+        return publishes
 
     def _release_connection(self, connection: Connection) -> None:
         """Drop a broken connection. Serve a waiter, or make a usable connection available."""
@@ -258,7 +258,7 @@ class StateMachine:
             self._release_connection(connection)
 
     def _stop_draining(self, reason: str) -> None:
-        """Drop connections that wait for a late reply: only stale connections for the reason STALE."""
+        """Drop the connections that wait for a late reply. For the reason STALE, drop only stale connections."""
         for connection in sorted(self.draining, key=attrgetter("id")):
             if reason == ClosedReason.STALE and not self._is_stale(connection):
                 continue
@@ -342,8 +342,8 @@ class StateMachine:
         """Change the state of the pool, and update `fit_generation`."""
         self.state = state
         self._may_populate = False
-        examined = self._connection_options.load_balanced or self._options.max_idle_time is not None
-        self.fit_generation = self.generations.current if state is PoolState.READY and not examined else None
+        needs_check = self._connection_options.load_balanced or self._options.max_idle_time is not None
+        self.fit_generation = self.generations.current if state is PoolState.READY and not needs_check else None
 
     def needs_connection(self) -> bool:
         """Return True if the background greenlet should establish a connection now (one at a time)."""

@@ -44,11 +44,11 @@ class Progress:
         self.peer = "" if host == self._host else host
 
     def has_result(self, transport: Transport) -> bool:
-        """Return True if the TCP connection is complete, or in a later stage if bytes have arrived."""
+        """Return True if the TCP connection is complete. In a later stage, return True if bytes have arrived."""
         return transport.has_peer() if self.stage.startswith(TCP) else transport.has_arrived()
 
     def record_failure(self) -> None:
-        """Move the address of the failed attempt, if not the only address, to the end of the order."""
+        """Let later attempts try the failed address last, unless the host has only one address."""
         if self._address is not None:
             self._order.record_failed_address(self._address)
 

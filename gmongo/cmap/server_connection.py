@@ -72,7 +72,7 @@ class ServerConnection:
 
     @property
     def usable(self) -> bool:
-        """True if the connection can send another request."""
+        """True if the connection can send a new request."""
         return not self.mid_message and self.error is None
 
     @property
@@ -186,13 +186,13 @@ class ServerConnection:
         try:
             return compress_message(buffers, compressor)
         except BaseException:
-            transport.out_of_step = True  # no request was sent, so do not wait for a late reply
+            transport.out_of_step = True  # no request was sent, so `_record_unanswered` must not expect a late reply
             raise
 
     def _receive_next_of_stream(
         self, buffers: Sequence[bytes], timeout: float | None, decode: Callable[[Buffer], Decoded]
     ) -> Decoded:
-        """Return the next reply of a stream, or raise InvalidOperation for another request."""
+        """Return the next reply of a stream, or raise InvalidOperation if the request does not allow a stream."""
         if not allows_stream(buffers):
             raise InvalidOperation(f"{self!r} is in the middle of another request")
         if self.error is not None:
@@ -200,12 +200,12 @@ class ServerConnection:
         return self.next_reply(timeout, decode)
 
     def next_reply(self, timeout: float | None, decode: Callable[[Buffer], Decoded]) -> Decoded:
-        """Return the next reply of a stream. `mid_message` is true if another reply follows."""
+        """Return the next reply of a stream. Afterwards, `mid_message` is true if more replies follow."""
         transport = self._open_transport()
         try:
             with interrupt_after(timeout, self.make_timeout_error(timeout), self.ref):
-                # In MongoDB, `responseTo` is the ID of the previous reply of the stream. In other servers, `responseTo`
-                # is the ID of the request that started the stream.
+                # MongoDB sets `responseTo` to the ID of the previous reply of the stream. Some compatible servers set
+                # `responseTo` to the ID of the request that started the stream.
                 body = self._receive(transport, self._last_reply_id, self._stream)
         except Exception as error:
             raise self._store_error(error)
@@ -226,7 +226,7 @@ class ServerConnection:
                 opcode, payload = decompress_message(payload, transport.max_message_size)
             body, self.mid_message = decode_reply(opcode, payload, reply_id, response_to)
         except BaseException:
-            transport.out_of_step = True  # the reply was received, so do not wait for a late reply
+            transport.out_of_step = True  # the reply was received, so `_record_unanswered` must not expect a reply
             raise
         self._last_reply_id = reply_id
         return body
@@ -293,7 +293,7 @@ class ServerConnection:
 
     @property
     def _usual_limits(self) -> tuple[str, float | None]:
-        """Name and seconds of the option that usually limits an exchange. None matches any timeout."""
+        """Name and seconds of the option that usually limits an exchange. Seconds of None match any timeout."""
         return ("connectTimeoutMS", None) if self.is_monitor else ("socketTimeoutMS", self.socket_timeout or -1.0)
 
     def mark_unusable(self, error: BaseException) -> None:
@@ -329,7 +329,7 @@ class ServerConnection:
 
 
 def _set_stable_text(error: NetworkError, text_without_duration: str, progress: Progress) -> NetworkError:
-    """Store an error text without the duration of the stage, which is equal for equal failures."""
+    """Store an error text without the duration of the stage. The text is equal for equal failures."""
     error._stable_text = f"{text_without_duration} ({progress.stage} {progress.peer})"
     return error
 

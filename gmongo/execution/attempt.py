@@ -55,7 +55,7 @@ class Attempt(AttemptState):
         operation = self.operation
         pin, transaction = None, None
         if self.session is not None or operation.address is not None:
-            pin, transaction = self._pinned_connection()
+            pin, transaction = self._load_pin_and_transaction()
             if pin is not None:
                 topology.ensure_open()
                 return self._run_pinned(pin, executor)
@@ -75,13 +75,13 @@ class Attempt(AttemptState):
             if operation.retryable and executor.policy.retry_writes and server.supports_retryable_writes:
                 self.is_retryable_write = True
             elif self.retry is not None and operation.retryable and self.retry.maybe_executed:
-                # A server may have executed the write. The selected server cannot recognize a retry.
+                # An earlier attempt may have executed the write. The selected server cannot recognize a retry.
                 raise OperationFailure("Selected server does not support retryable writes") from self.retry.error
         if trace is not None:
             trace.selected(server.address, topology)
         connection = server.pool.check_out(limit)
-        # Check in the connection after any exception. A kill or a timeout may interrupt the wait.
-        # The command or an observer may raise an exception.
+        # Check in the connection after any exception: a kill or a timeout of the application, or an error of the
+        # command or of an observer.
         try:
             if trace is not None:
                 trace.checked_out(connection)
@@ -115,7 +115,7 @@ class Attempt(AttemptState):
             raise
         return result
 
-    def _pinned_connection(self) -> tuple[PinnedConnection | None, Transaction | None]:
+    def _load_pin_and_transaction(self) -> tuple[PinnedConnection | None, Transaction | None]:
         """Return the pinned connection and the transaction of the operation, and set :attr:`address`."""
         operation = self.operation
         self.address = operation.address
@@ -178,7 +178,7 @@ class Attempt(AttemptState):
         return following
 
     def belongs_to_parent(self) -> bool:
-        """Return True if a forked child must not continue the operation: a write or an open cursor.
+        """Return True if a forked child must not continue a write, an open cursor, or an explicit session.
 
         Otherwise, drop the implicit session. The child then retries the read with a new session.
         """

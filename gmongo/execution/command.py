@@ -45,7 +45,7 @@ class CommandRunner:
     def run(self, attempt: Attempt, connection: Connection, reauthenticates: bool = True) -> Result:
         """Run one command. After an error, update the connection, session and server before the check-in.
 
-        If `reauthenticates`, the method may authenticate again, and repeat the command.
+        If `reauthenticates` is true, the method may authenticate again, and repeat the command.
         """
         operation = attempt.operation
         deadline = attempt.deadline

@@ -35,7 +35,7 @@ class CommandFields:
         operation = attempt.operation
         context = operation.context
         command["$db"] = context.database
-        # In a transaction, only the first command has a read concern, and only the last a write concern.
+        # In a transaction, only the first command has a read concern, and only the last has a write concern.
         if operation.takes_read_concern and context.read_concern and attempt.transaction is None:
             command["readConcern"] = context.read_concern
         if (
@@ -59,11 +59,11 @@ class CommandFields:
             if session.explicit is not None:
                 cluster_time = newer_cluster_time(cluster_time, session.explicit.cluster_time)
         elif operation.takes_session and (hello.sessions_supported or self._topology.settings.load_balanced):
-            # An operation acquires the session after the check-out, and needs no session before.
+            # An operation acquires its implicit session after the check-out, and needs no session before.
             server_session = attempt.server_session = attempt.server_session or self._sessions.acquire()
             command["lsid"] = server_session.lsid
             if attempt.is_retryable_write:
-                command["txnNumber"] = _transaction_number(operation, server_session)
+                command["txnNumber"] = _assign_transaction_number(operation, server_session)
         if cluster_time is not None:
             command["$clusterTime"] = cluster_time
         if not operation.is_write:
@@ -101,10 +101,10 @@ def _add_session(command: DocumentDict, attempt: Attempt, session: Session, hell
     if session.explicit is not None:
         session.explicit.add_read_concern(command, operation.is_causally_consistent, hello)
     if attempt.is_retryable_write:
-        command["txnNumber"] = _transaction_number(operation, server_session)
+        command["txnNumber"] = _assign_transaction_number(operation, server_session)
 
 
-def _transaction_number(operation: Operation, server_session: ServerSession) -> int:
+def _assign_transaction_number(operation: Operation, server_session: ServerSession) -> int:
     """Return the transaction number of a retryable write. All attempts of the write use this number."""
     if operation.transaction_number is None:
         server_session.transaction_number += 1

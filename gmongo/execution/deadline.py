@@ -1,7 +1,7 @@
 """Deadlines of whole operations (Client Side Operations Timeout).
 
 Each operation computes its deadline at its start, as a time of :mod:`gmongo._clock`. With an infinite deadline
-(``timeoutMS=0``), an operation has no time limit, and ignores older timeouts such as ``socketTimeoutMS``.
+(``timeoutMS=0``), an operation has no time limit, and ignores older options such as ``socketTimeoutMS``.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
 
     Specification: Client Side Operations Timeout.
 
-    :param seconds: time limit in seconds. 0 means no limit, and disables older timeouts such as ``socketTimeoutMS``.
+    :param seconds: time limit in seconds. 0 means no limit, and disables older options such as ``socketTimeoutMS``.
         None keeps the current time limit.
     :raises TypeError: `seconds` is not a number.
     :raises ValueError: `seconds` is negative.

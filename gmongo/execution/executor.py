@@ -54,7 +54,7 @@ class Executor:
         self._is_for_operation = False  # True for one operation with its own `timeout_ms`
         self.overload = self.policy.overload
         self._bucket = self.overload.bucket
-        # waiting greenlets, with the operation name and the start time of the backoff
+        # greenlets that wait for a backoff -> operation name and start time of the backoff
         self.backing_off: dict[greenlet, tuple[str, float]] = {}
         self.number = next(_numbers)  # the number of the client in the process, for log messages
         register_after_fork(self)
@@ -89,7 +89,7 @@ class Executor:
                     if self._bucket.missing and operation.retries_overload:
                         self._bucket.deposit(1 if attempt.retry is None else 11)
                     return result
-                # In the `except` block, the error would become the context of later exceptions.
+                # Inside the `except` block, the error would become the context of exceptions of this call.
                 attempt = self._next_attempt(attempt, retry)
         finally:
             if attempt.retry is not None:
@@ -132,7 +132,7 @@ class Executor:
     def operation_scope(
         self, name: str, context: OperationContext, session: SessionHandle | None
     ) -> AbstractContextManager[OperationTrace | None]:
-        """Return the context manager for a bulk write, which yields a trace or None."""
+        """Return the context manager for a bulk write. Its ``with`` target is a trace or None."""
         return _UNOBSERVED
 
     def transaction_started(self, transaction: Transaction) -> None:
@@ -160,7 +160,7 @@ class Executor:
         return self._limit_option if self._timeout is None else f"{self._limit_option} ({self._timeout * 1000:.10g} ms)"
 
     def with_timeout(self, timeout: float | None, option: str = "timeout_ms") -> Executor:
-        """Return an executor with a timeout in seconds. 0 disables, and None keeps the timeout."""
+        """Return an executor with a timeout in seconds. 0 means no timeout, and None keeps the timeout."""
         if timeout is None or timeout == self._timeout:
             return self
         limited = copy(self)
@@ -168,7 +168,7 @@ class Executor:
         return limited
 
     def for_operation(self, timeout_ms: object, session: SessionHandle | None) -> Executor:
-        """Return an executor for one operation. 0 disables the timeout, and None keeps the timeout."""
+        """Return an executor for one operation. 0 means no timeout, and None keeps the timeout."""
         timeout = checked_timeout("timeout_ms", timeout_ms)
         if timeout is None:
             return self

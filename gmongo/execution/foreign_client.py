@@ -8,7 +8,7 @@ from gmongo.errors import InvalidOperation
 
 
 class UnsupportedClient:
-    """Executor that rejects the operations which libraries such as mongomock inherit."""
+    """Executor that rejects the operations that libraries such as mongomock inherit from gmongo."""
 
     def __init__(self, client: object) -> None:
         self._kind = type(client)

@@ -62,7 +62,7 @@ class Operation:
     operation_id: int | None = None  # the ID in command events. A bulk write has one ID
     takes_read_concern: ClassVar[bool] = False
     takes_write_concern: bool = False
-    concern_first: ClassVar[bool] = False  # True if a write concern error precedes a command error
+    concern_first: ClassVar[bool] = False  # True if a write concern error has priority over a command error
     transaction_number: int | None = None  # the number by which the server recognizes a retried write
     is_generic: ClassVar[bool] = False  # True for a command of `Database.command`
     retries_overload: ClassVar[bool] = True  # True if the operation is retried after overload errors

@@ -177,7 +177,7 @@ class Observers(Observer):
         for name in _CALLBACKS:
             default = getattr(Observer, name)
             methods = [getattr(each, name) for each in observers if getattr(type(each), name) is not default]
-            setattr(self, name, _function_calling(methods))
+            setattr(self, name, _combine_methods(methods))
 
     def bind_context(self, run: Callable[[], None]) -> Callable[[], None]:
         for observer in self.all:
@@ -196,7 +196,7 @@ _CALLBACKS.remove("is_enabled")
 _CALLBACKS.remove("bind_context")
 
 
-def _function_calling(methods: list[Callable[..., None]]) -> Callable[..., None]:
+def _combine_methods(methods: list[Callable[..., None]]) -> Callable[..., None]:
     """Return a function that passes its arguments to all `methods`."""
     if len(methods) == 1:
         return partial(safely, methods[0])

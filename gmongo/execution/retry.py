@@ -104,7 +104,7 @@ def may_retry_read(error: PyMongoError) -> bool:
 def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: bool) -> None:
     """Add the label ``RetryableWriteError`` to a retryable error of a write, if the server sends no error labels.
 
-    A write concern error from a mongos without error labels gets no label, because the mongos has retried the write.
+    If a mongos sends no error labels, its write concern errors get no label, because the mongos has retried the write.
     """
     if isinstance(error, (OperationFailure, NotPrimaryError)):
         unlabelled = max_wire_version < wire_versions.ERROR_LABELS
@@ -201,7 +201,7 @@ class Retry:
     The driver retries an operation for two reasons:
 
     - After a network error or an election, the driver immediately retries a retryable read or write. Without a
-      deadline, the driver retries once, otherwise until the deadline.
+      deadline, the driver retries once. With a deadline, the driver retries until the deadline.
     - After an error with the label ``RetryableError`` from an overloaded server, the driver retries any operation.
       The retry needs a token. After the first overload error, ``maxAdaptiveRetries`` limits all retries (BP-A10).
     """
@@ -225,11 +225,11 @@ class Retry:
         if attempt.is_retryable_write:
             error = with_retry_writes_hint(error)
         _add_labels(error, attempt)
-        self.delay = self._delay(error, attempt)
+        self.delay = self._plan_retry(error, attempt)
         if self.delay is None and attempt.transaction is not None and self.error.has_error_label(TRANSIENT):
             attempt.transaction.unpin()
 
-    def _delay(self, error: PyMongoError, attempt: AttemptState) -> float | None:
+    def _plan_retry(self, error: PyMongoError, attempt: AttemptState) -> float | None:
         overloaded = error.has_error_label(OVERLOADED)
         labelled = error.has_error_label(RETRYABLE) and self._policy.allows_overload_retry(attempt.operation)
         if self._retries and not overloaded:
@@ -242,8 +242,8 @@ class Retry:
             return None
         delay = backoff(self._retries, self._overload.base, self._overload.jitter()) if overloaded else 0.0
         is_over = self._deadline is not None and _clock.monotonic() + delay >= self._deadline
+        # Without a delay, let the retry raise a timeout error, whose cause is this error.
         if is_over and (delay or self.error.timeout):
-            # A retry without a delay would raise a timeout error with this error as the cause.
             return None
         if not (overloaded or labelled):
             self._overload.others += 1

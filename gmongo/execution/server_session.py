@@ -103,7 +103,7 @@ class ServerSessionPool:
             self.hand_to_reaper(session)
 
     def hand_to_reaper(self, session: ServerSession, abort: Operation | None = None) -> None:
-        """Let the session reaper run `abort`, or for None, kill the session, without a switch."""
+        """Let the session reaper run `abort`, or kill the session if `abort` is None, without a switch."""
         take = self.reaper()
         if take is not None:
             take(session, abort)

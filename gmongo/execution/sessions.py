@@ -111,7 +111,7 @@ class SessionState:
     def hand_over_transaction(self) -> SessionState:
         """Move the transaction to a new session state, for an abort in a background greenlet.
 
-        The server session becomes dirty and does not return to the pool, because the session may end before the abort.
+        The server session becomes dirty and stays out of the pool, because the client session may end before the abort.
         """
         other = copy(self)
         other._server_session = copy(self.server_session)
@@ -206,7 +206,7 @@ binding = _bound.get  # returns the executor and the bound session of its client
 
 
 def bound_session(executor: SessionOwner) -> SessionHandle | None:
-    """Return the bound session of the context, or None. Raise an error if another client is bound."""
+    """Return the bound session of the context, or None. Raise an error unless `executor` belongs to its client."""
     bound = _bound.get()
     if bound is None:
         return None
@@ -231,7 +231,7 @@ def server_session_of(session: SessionHandle | None) -> ServerSession | None:
 
 @contextmanager
 def bind_session(binding: tuple[SessionOwner, SessionHandle] | None) -> Iterator[None]:
-    """Bind a session to the block. For None, ignore the bound session of an outer block."""
+    """Bind a session to the block. If `binding` is None, ignore the bound session of an outer block."""
     token = _bound.set(binding)
     try:
         yield

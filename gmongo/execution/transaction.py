@@ -42,7 +42,7 @@ ACTIVE = frozenset({State.STARTING, State.IN_PROGRESS})
 
 
 class TransactionSettings(NamedTuple):
-    """Options of a transaction after the application of the defaults."""
+    """Options of a transaction, in which defaults replace missing options."""
 
     read_concern: Document
     write_concern: Document
@@ -72,7 +72,7 @@ class Transaction:
         return self.state in ACTIVE
 
     def start(self, settings: TransactionSettings) -> None:
-        """Start the transaction, which the first operation starts on the server."""
+        """Start the transaction in the client. The first operation starts the transaction on the server."""
         if self.active:
             raise InvalidOperation("Transaction already in progress")
         self.unpin()
@@ -82,14 +82,14 @@ class Transaction:
         self.state = State.STARTING
 
     def reset_ended(self) -> None:
-        """Forget an ended transaction before another operation of the session."""
+        """Forget an ended transaction before the next operation of the session."""
         if self.state is not State.NONE and not self.active:
             self.unpin()
             self.recovery_token = None
             self.state = State.NONE
 
     def unpin(self, error: BaseException | None = None) -> None:
-        """Unpin the mongos and the connection, because of `error` or None."""
+        """Unpin the mongos and the connection. `error` is the cause of the unpinning, or None."""
         self.pinned_address = None
         pin, self.pin = self.pin, None
         if pin is not None:
@@ -143,19 +143,19 @@ class Transaction:
                 command["readConcern"] = concern
 
     def record_command(self) -> None:
-        """Record the start of a command. Even after a failure, the transaction is in progress."""
+        """Record the start of a command. Even if the command fails, the transaction is in progress."""
         if self.state is State.STARTING:
             self.state = State.IN_PROGRESS
         elif self.state is not State.IN_PROGRESS:
             self._end_sent = True
 
     def end_interrupted(self) -> None:
-        """Record an interrupted commit or abort, which has no effect if no command was sent."""
+        """Record an interrupted commit or abort. If no command was sent, the transaction is in progress."""
         if not self._end_sent:
             self.state = State.IN_PROGRESS
 
     def store_recovery_token(self, reply: Document) -> None:
-        """Store the recovery token of a reply, from which another mongos finds the result."""
+        """Store the recovery token of a reply, with which any mongos can find the result."""
         token = reply.get("recoveryToken")
         if token is not None:
             self.recovery_token = token
@@ -167,7 +167,7 @@ class Transaction:
             error._add_error_label(TRANSIENT)
 
     def record_failed_commit(self, error: PyMongoError, overloaded: bool) -> None:
-        """Add labels to the error of a commit. Unless overloaded, a retry uses w="majority"."""
+        """Add labels to the error of a commit. Unless the server is overloaded, a retry uses w="majority"."""
         if is_result_unknown(error):
             error._add_error_label(UNKNOWN_RESULT)
         if error.has_error_label(UNKNOWN_RESULT) or error.has_error_label(TRANSIENT):

@@ -15,7 +15,7 @@ _KEPT = 100
 
 
 class SdamEvent(NamedTuple):
-    """One or several consecutive SDAM events of a server with one kind and error class."""
+    """One SDAM event of a server, or several consecutive events with the same kind and error class."""
 
     moment: float  # Time of the last merged event, as measured by `_clock.monotonic()`.
     kind: str

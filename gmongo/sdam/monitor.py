@@ -39,7 +39,7 @@ class MonitorOwner(Protocol):
 
 
 class CheckCancelled(AutoReconnect):
-    """Error of a cancelled check: the client was closed, or an operation had a network error."""
+    """Error of a cancelled check: the monitor was closed, or an operation had a network error."""
 
 
 def allows_streaming(mode: str, variables: Mapping[str, str]) -> bool:
@@ -138,7 +138,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         if description is None:
             return False
         self._outcome = description
-        # Ignore requests during the check (SM-25). Listeners of the result may request another check.
+        # Ignore requests during the check (SM-25). Listeners of the result may request a further check.
         self._wakeup.clear()
         if (owner := self._owner()) is not None and not self._background.ended:
             owner.server_checked(description)

@@ -1,4 +1,4 @@
-"""Monitor greenlet that stops after the deletion of its owner."""
+"""Monitor greenlet that ends after the deletion of its owner."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Candidates(Protocol):
 def find_suitable_servers(
     topology: Candidates, selector: Selector, deprioritized: frozenset[Address]
 ) -> list[ServerDescription]:
-    """Return the servers that match `selector`. Omit deprioritized servers if another server matches."""
+    """Return the servers that match `selector`. Omit deprioritized servers, unless only such servers match."""
     _check_max_staleness(topology, selector)
     known = topology.known_servers
     if deprioritized:

@@ -48,7 +48,7 @@ class SelectingOperation(Protocol):
 
 
 class ServerSelector:
-    """Server selection of a client. The topology is a parameter, which avoids a reference cycle."""
+    """Server selection of a client. The topology is a parameter of the methods, to avoid a reference cycle."""
 
     def __init__(self, settings: TopologySettings) -> None:
         self._settings = settings
@@ -220,7 +220,7 @@ def choose_less_busy(servers: list[Server]) -> Server:
 
 
 def _describe_checks(topology: Selectable) -> list[str]:
-    """Return the stage and duration of each first check that is in progress."""
+    """Return the stage and the duration of the first check of each server, if this check is in progress."""
     return [
         progress
         for address, server in topology.servers.items()

@@ -77,7 +77,7 @@ class Topology:
         register_after_fork(self)
 
     def open(self) -> None:
-        """Start the monitors at the first use of the client, or after the DNS query for the seeds."""
+        """Start the monitors at the first use of the client, unless the seeds are still unknown."""
         if self.closed:
             raise InvalidOperation("Cannot use MongoClient after close")
         hub = get_hub()
@@ -241,7 +241,7 @@ class Topology:
         self._delivery.deliver(wait=False)
 
     def seeds_not_found(self, error: Exception) -> None:
-        """Fail all operations that wait for the seeds. The next operation starts another query."""
+        """Fail all operations that wait for the seeds. The next operation starts a new DNS query."""
         self._srv_monitor = None
         self.selector.fail_waiters(lambda: _copy_error(error))
 
@@ -361,7 +361,7 @@ def fork_error() -> AutoReconnect:
 
 
 def _copy_error(error: Exception) -> Exception:
-    """Return a copy of an error for another greenlet, because raising an error changes its traceback."""
+    """Return a copy of an error for one of several greenlets, because raising an error changes its traceback."""
     duplicate = copy(error)
     duplicate.__cause__ = error.__cause__
     return duplicate

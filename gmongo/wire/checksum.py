@@ -1,7 +1,7 @@
 """CRC-32C, the optional checksum at the end of an OP_MSG. Sources: the OP_MSG specification and RFC 3720.
 
 A MongoDB server sends checksums only to a client that sends checksums. gmongo sends no checksums, but verifies the
-checksums of other servers. This Python code is slow (about 8 MB per second), but needs no library.
+checksums of servers that always send checksums. This Python code is slow (about 8 MB per second), but needs no library.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 def crc32c(data: Buffer, value: int = 0) -> int:
-    """Return the CRC-32C of `data`. `value` is the CRC-32C of all data before `data`. May switch greenlets."""
+    """Continue the CRC-32C `value` of earlier data with `data`, and return the result. May switch greenlets."""
     view, table, work = memoryview(data), _table(), LongWork()
     value ^= 0xFFFFFFFF
     for start in range(0, len(view), _PIECE):
@@ -47,7 +47,7 @@ def _table() -> Sequence[int]:
 
 
 def append_checksum(message: bytes) -> bytes:
-    """Append the checksum to a message, whose length and flags must include the checksum."""
+    """Return `message` with its checksum, which the length and the flags of `message` must already announce."""
     return message + _CHECKSUM.pack(crc32c(message))
 
 

@@ -66,7 +66,7 @@ def make_compressor(name: str, zlib_level: int) -> Compressor:
 
 
 def compress_message(buffers: Sequence[bytes], compressor: Compressor) -> Sequence[bytes]:
-    """Wrap a message in OP_COMPRESSED, if allowed. A long message may switch greenlets."""
+    """Wrap a message in OP_COMPRESSED, unless its command must stay uncompressed. May switch greenlets."""
     first = buffers[0]
     if struct.unpack_from("<i", first, 12)[0] != OP_MSG:
         return buffers  # the message is an OP_QUERY with the legacy hello
@@ -84,7 +84,7 @@ def compress_message(buffers: Sequence[bytes], compressor: Compressor) -> Sequen
 
 
 def decompress_message(payload: memoryview, max_message_size: int) -> tuple[int, memoryview]:
-    """Return opcode and payload of the compressed message. A long message may switch greenlets."""
+    """Return opcode and payload of the compressed message. May switch greenlets if the message is long."""
     if len(payload) < _WRAPPER.size:
         raise ProtocolError(f"OP_COMPRESSED of {len(payload)} bytes after the header is too short")
     opcode, size, identifier = _WRAPPER.unpack_from(payload)

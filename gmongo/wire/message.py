@@ -43,7 +43,7 @@ read_beginning = struct.Struct("<i4xiiIBi").unpack_from
 # Header of a message (16 bytes): length, request ID, responseTo, opcode.
 Header = tuple[int, int, int, int]
 Buffer: TypeAlias = bytes | bytearray | memoryview
-# The encoded body of a reply, and True if the server sends another reply without another request.
+# The encoded body of a reply, and True if the server sends a further reply without a new request.
 Reply = tuple[Buffer, bool]
 # The name and the encoded documents of a document sequence section. An insert command has the sequence ``documents``.
 DocumentSequence = tuple[str, Sequence[bytes]]
@@ -54,7 +54,7 @@ next_request_id: Callable[[], int] = chain.from_iterable(repeat(REQUEST_IDS)).__
 
 
 def encode_op_msg(request_id: int, flags: int, body: bytes, sequences: Sequence[DocumentSequence] = ()) -> list[bytes]:
-    """Return the buffers of an OP_MSG: one buffer up to 64 KiB, or without document sequences."""
+    """Return the buffers of an OP_MSG. A message without sequences, or of at most 64 KiB, has one buffer."""
     if not sequences:
         head = _HEADER_FLAGS_AND_KIND.pack(21 + len(body), request_id, 0, OP_MSG, flags, 0)
         return [head + body]
@@ -82,7 +82,7 @@ def encode_single_document_op_msg(
 
 
 def join_buffers(buffers: Iterable[bytes]) -> Iterator[bytes]:
-    """Join buffers to buffers of at least 64 KiB, which reduces the number of system calls."""
+    """Join small buffers until each buffer (except the last) has 64 KiB, which reduces system calls."""
     run: list[bytes] = []
     size = 0
     for buffer in buffers:
@@ -126,7 +126,7 @@ def decode_header(
 
 
 def decode_reply(opcode: int, payload: memoryview, reply_id: int = 0, request_id: int = 0) -> Reply:
-    """Decode a reply. The checksum includes `reply_id` and `request_id` (responseTo)."""
+    """Decode a reply. Its checksum covers the header fields `reply_id` and `request_id` (responseTo)."""
     if opcode != OP_MSG:
         return _decode_op_reply(opcode, payload)
     end = len(payload)

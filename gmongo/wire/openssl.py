@@ -43,7 +43,7 @@ _CERTIFICATE_ERRORS = {
     24: "invalid CA certificate",
     26: "unsupported certificate purpose",
 }
-# Name of a TLS alert -> prefix of this name in the module ``ssl``. Other alerts have the prefix SSLV3.
+# Name of a TLS alert -> prefix of this name in the module ``ssl``. Unlisted alerts have the prefix SSLV3.
 _ALERT_PREFIXES = {"PROTOCOL_VERSION": "TLSV1", "UNKNOWN_CA": "TLSV1", "CERTIFICATE_REQUIRED": "TLSV13"}
 _EXTENSIONS, _OCTETS, _DNS_NAME, _IP_ADDRESS = 0xA3, 0x04, 0x82, 0x87  # DER tags of certificate fields.
 _ALTERNATIVE_NAMES = b"\x06\x03\x55\x1d\x11"  # Object identifier of subjectAltName in DER.
@@ -63,7 +63,7 @@ class Trust:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Session:
-    """TLS session that shortens the next handshake. The server then sends no certificate."""
+    """TLS session that shortens the next handshake, in which the server sends no certificate."""
 
     raw: SSL.Session
     # End of the validity of the certificate status, in seconds since 1970. None requires a full handshake.
@@ -117,7 +117,7 @@ class OpenSslContext:
 
 @dataclass(eq=False)
 class Peer:
-    """Results of a TLS handshake with a server."""
+    """Server in a TLS handshake: its expected name, and the results of the handshake."""
 
     name: str
     check_name: bool
@@ -136,7 +136,7 @@ class OpenSslObject:
         self._connection = connection
         self._incoming = incoming
         self._outgoing = outgoing
-        self._may_have_more = False  # True if the incoming bytes may contain another unread TLS record
+        self._may_have_more = False  # True if the incoming bytes may contain an unread TLS record
         self.peer = peer
 
     def do_handshake(self) -> None:
@@ -253,7 +253,7 @@ def _load_client_key(path: str, password: str | None) -> Key:
 
 def _load_authorities(context: SSL.Context, path: str | None) -> None:
     """Load the certificate authorities of a file, or the default authorities of ``ssl``."""
-    usual = ssl.get_default_verify_paths()  # pyOpenSSL may use another OpenSSL library with other default paths
+    usual = ssl.get_default_verify_paths()  # the default paths of pyOpenSSL may differ from these paths
     places: Mapping[str, str | None] = {"cafile": usual.cafile, "capath": usual.capath}
     places = places if path is None else {"cafile": path}
     if any(places.values()):

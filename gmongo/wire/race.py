@@ -24,11 +24,11 @@ Endpoint: TypeAlias = tuple[int, SocketAddress]
 
 _CONNECTION_ATTEMPT_DELAY = 0.25  # Seconds between two attempts, as RFC 8305 recommends.
 _SHORTEST_SLEEP = 0.001  # Seconds of the shortest timer.
-_MOST_REMEMBERED = 256
+_MAX_FAILED_ADDRESSES = 256
 
 
 class AttemptsTimedOut(TransportError):
-    """Error: no attempt of the race connected, and at least one attempt timed out."""
+    """Error: an attempt timed out, or a race failed in which at least one attempt timed out."""
 
 
 class AddressOrder:
@@ -48,7 +48,7 @@ class AddressOrder:
     def record_failed_address(self, address: SocketAddress) -> None:
         self.remove_failed_address(address)
         self._failed[address] = None
-        if len(self._failed) > _MOST_REMEMBERED:
+        if len(self._failed) > _MAX_FAILED_ADDRESSES:
             del self._failed[next(iter(self._failed))]
 
     def remove_failed_address(self, address: SocketAddress) -> None:
@@ -74,7 +74,7 @@ class Attempt:
 class Race:
     """Concurrent connection attempts to the addresses of one host. One greenlet runs all attempts.
 
-    `make_transport` opens an unconnected socket of a socket family. `seconds` limits each attempt.
+    `make_transport` returns an unconnected transport for a socket family. `seconds` limits each attempt.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Race:
         return ", ".join(f"{each.address[0]} for {format_milliseconds(now - each.began)}" for each in self._attempts)
 
     def run(self) -> Attempt:
-        """Return the first attempt that connects to the host. The caller must close the transport."""
+        """Return the first attempt that connects to the host. The caller must close its transport."""
         try:
             while True:
                 if self._interruption is not None:

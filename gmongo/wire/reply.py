@@ -94,13 +94,13 @@ class Batch:
         return count
 
     def __iter__(self) -> Iterator[Value]:
-        """Iterate over all documents of the batch, including the results of :meth:`decode_run`."""
+        """Iterate over all documents of the batch, even if :meth:`decode_run` has returned some documents."""
         fresh = Batch(self._array, self._codec_options)
         while run := fresh.decode_run():
             yield from run
 
     def documents(self) -> list[Value]:
-        """Decode all documents of the batch, including the results of :meth:`decode_run`."""
+        """Decode all documents of the batch, even if :meth:`decode_run` has returned some documents."""
         return _decode_documents(self._array, 4, len(self._array) - 1, self._codec_options)
 
     def raw(self) -> bytes:
@@ -130,7 +130,7 @@ def _decode_documents(array: memoryview, start: int, end: int, codec_options: Co
 
 
 def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> list[Value]:
-    """Decode array elements. The decoder requires a document, which contains the array."""
+    """Decode array elements. Wrap the array in a document, because the decoder requires a document."""
     size = len(elements) + _SHORTEST_DOCUMENT
     document = b"".join((_INT32.pack(size + 8), b"\x040\x00", _INT32.pack(size), elements, b"\x00\x00"))
     (values,) = bson.decode(document, codec_options).values()
@@ -207,7 +207,7 @@ def decodes_plainly(codec_options: CodecOptions[Value]) -> bool:
 
 
 def _make_error_options(codec_options: CodecOptions[Value]) -> CodecOptions[Value]:
-    """Return codec options for error replies, whose `details` must be a dict."""
+    """Return codec options for error replies, because the `details` of an error must be a dict."""
     if issubclass(codec_options.document_class, dict):
         return DEFAULT_CODEC_OPTIONS.with_options(document_class=codec_options.document_class)
     return DEFAULT_CODEC_OPTIONS
@@ -255,7 +255,7 @@ def cut_batch(
 
 
 def _find_value(view: memoryview, document: int, name: bytes, kind: int) -> int | None:
-    """Return the offset of a value by name and BSON type, or None. `document` is also an offset."""
+    """Return the offset of a value by name and BSON type, or None. `document` is the offset of its document."""
     position = document + 4
     while view[position] != 0:
         end = _find_element_end(view, position)

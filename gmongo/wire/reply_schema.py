@@ -1,6 +1,6 @@
 """Rules for the values of reply fields. A peer may send malformed replies.
 
-The driver checks only the fields that it reads. A malformed reply closes only its connection.
+The driver checks only the fields that it reads. A malformed reply closes only the connection that received the reply.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LARGEST_SIZE = 480_000_000
 _MOST_HOSTS = 256  # Addresses in one list of a hello reply. A replica set has at most 50 members.
 _LARGEST_CLUSTER_TIME = 1024  # Maximum bytes of a cluster time, which usually has 100 bytes.
 _LONGEST_HASH = 64
-_SHOWN = 100
+_MAX_SHOWN_CHARACTERS = 100
 
 # A check returns None for a valid value, otherwise the violated rule: the text after "must be" in the error.
 Check = Callable[[Value], str | None]
@@ -212,5 +212,5 @@ def check(document: Document, checks: Mapping[str, Check], document_name: str = 
 def unexpected(subject: str, rule: str, value: object) -> ProtocolError:
     """Return the error for an invalid value, with the rule and the beginning of the value."""
     text = short(value)  # `short` truncates large and deep values
-    text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    text = text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}..."
     return ProtocolError(f"{subject} must be {rule}, not {text}")

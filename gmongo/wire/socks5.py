@@ -59,7 +59,8 @@ def _authenticate(transport: Transport, proxy: Proxy) -> None:
     if method == _NO_AUTHENTICATION:
         return
     if method not in methods:
-        required = "a username and password" if method == _NONE_ACCEPTABLE else f"the method {method}"
+        unnamed = "another method" if proxy.username else "a username and password"
+        required = unnamed if method == _NONE_ACCEPTABLE else f"the method {method}"
         raise TransportError(f"the proxy requires {required}, but gmongo offers the methods {methods}")
     username = _encode_with_length(proxy.username, "username")
     transport.send_raw(b"\x01" + username + _encode_with_length(proxy.password, "password"))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gevent._interfaces import IWatcher
 
 _NO_LIMIT: AbstractContextManager[None] = nullcontext()
-_LATE = 0.05  # Delay in seconds from which a timer counts as late.
+_LATE = 0.05  # A timer is late if it fires more than this number of seconds after the end of the limit.
 
 
 class Seconds(float):
@@ -36,7 +36,7 @@ def seconds_of(limit: tuple[float, str], value: float) -> Seconds:
 
 
 def remaining(deadline: float | None) -> float | None:
-    """Return the seconds until `deadline` (negative after the end), or None without a deadline."""
+    """Return the seconds until `deadline` (negative after the deadline), or None without a deadline."""
     if deadline is None or deadline == inf:
         return None
     left = deadline - _clock.monotonic()
@@ -52,7 +52,7 @@ def limit_text(value: float | None) -> str:
 
 
 class Source(Protocol):
-    """Source of the awaited result of the code under a :class:`TimeLimit`, such as a transport."""
+    """Source of the result that the greenlet of a :class:`TimeLimit` awaits, such as a transport."""
 
     def has_arrived(self) -> bool: ...
 
@@ -61,9 +61,9 @@ class TimeLimit:
     """Reusable time limit.
 
     The timer throws an error into the greenlet, at most two loop iterations after the end of the limit. If the
-    application blocks the event loop, the reply may arrive before the late timer fires. Therefore a late timer first
-    checks the source. If a part of the reply has arrived, the greenlet receives extra time: the delay of the timer, at
-    most the limit. If no byte has arrived, the timer throws the error immediately. Without a source, a late timer
+    application blocks the event loop, the reply may arrive before the late timer fires. A late timer first checks the
+    source. If reply bytes have arrived, the greenlet receives as much extra time as the timer was late, up to the
+    length of the limit. If no byte has arrived, the timer throws the error immediately. Without a source, a late timer
     waits one more iteration of the event loop.
 
     :meth:`end` does not stop the timer. If a later use of the limit is in progress when the timer fires, the timer
@@ -106,7 +106,7 @@ class TimeLimit:
         self._due += seconds
 
     def extend_if_late(self) -> None:
-        """Extend a time limit that ended during a block of the event loop. Call this after each stage."""
+        """Extend the limit if it ended while the event loop was blocked. Call this method after each stage."""
         late = _clock.monotonic() - self._due
         if late > _LATE and not self._extended:
             self._extend(late, min(late, self._seconds))

@@ -1,7 +1,7 @@
 """Transport with TLS.
 
 OpenSSL encrypts and decrypts in memory, and the transport sends and receives the encrypted bytes. Therefore
-interruption, closing and forking are the same as without TLS. A close sends no TLS alert to the server.
+interruption, closing and forking are the same as without TLS. Closing a transport sends no TLS alert.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from gmongo._background import LongWork
 from gmongo.wire.message import join_buffers
 from gmongo.wire.transport import Transport, TransportError, without_frames
 
-# Logger of `gmongo.wire.ocsp`, which may be loaded late. If gmongo replaces PyMongo, gmongo renames only the loggers
-# of loaded modules. Therefore `gmongo.wire.tls` creates the logger.
+# Logger of `gmongo.wire.ocsp`, a module that only some clients load. If gmongo replaces PyMongo, gmongo renames only
+# the loggers of loaded modules. Therefore `gmongo.wire.tls` creates the logger.
 ocsp_log = logging.getLogger("gmongo.ocsp")
 
 # Number of bytes that the driver encrypts in one step, so that a long message does not block the event loop.
@@ -31,7 +31,7 @@ class Tls:
     """TLS settings and TLS sessions of a client."""
 
     context: ssl.SSLContext
-    renew: Callable[[], ssl.SSLContext | None] | None = None  # returns a new context after a change of the files
+    renew: Callable[[], ssl.SSLContext | None] | None = None  # returns a context if a certificate file changed
     sessions: dict[str, ssl.SSLSession] = field(default_factory=dict, repr=False)
 
     def fresh_context(self) -> ssl.SSLContext:
@@ -53,7 +53,7 @@ class Tls:
 
 
 class TlsTransport(Transport):
-    """Connected stream socket with TLS."""
+    """Stream socket with TLS."""
 
     _waits_first = False
 

@@ -40,11 +40,11 @@ _CHUNK_SIZE = 512 * 1024
 class TransportError(OSError):
     """Error: a socket failed, was closed, or could not be opened."""
 
-    # An OSError of another class may come from the application: for example, from `gevent.Timeout(1, TimeoutError)`.
+    # The application may raise an OSError that is no TransportError, such as with `gevent.Timeout(1, TimeoutError)`.
 
 
 class Transport:
-    """Connected stream socket. The transport owns `sock`. :meth:`set_ref` describes `ref`."""
+    """Stream socket, at first unconnected. The transport owns `sock`. :meth:`set_ref` describes `ref`."""
 
     # True if `_fill_buffer` waits for the socket before receiving. False in a subclass that may have unread bytes.
     _waits_first = True
@@ -101,7 +101,7 @@ class Transport:
         return self.has_peer()
 
     def has_peer(self) -> bool:
-        """Return True if the connection is complete. An error of the connection stays available."""
+        """Return True if the connection is complete, without clearing the error of the socket."""
         try:
             self._socket.getpeername()
         except OSError:
@@ -122,7 +122,7 @@ class Transport:
     def round_trip(self, buffers: Sequence[bytes], request_id: int) -> bytes | None:
         """Send a request and receive its reply. This hot path combines :meth:`send` and :meth:`receive`.
 
-        Return None if the caller must call :meth:`receive`, because the reply has several pieces or sections.
+        Return None if the caller must call :meth:`receive`, for example because the reply arrives in pieces.
         """
         if len(buffers) != 1:
             self.send(buffers)
@@ -217,8 +217,8 @@ class Transport:
     def receive(self, request_id: int, other_request_id: int | None = None) -> tuple[int, int, int, memoryview]:
         """Receive the next message, and return its request ID, responseTo, opcode, and payload without the header.
 
-        A payload of at most 64 KiB is valid only until :meth:`release`. If an exception interrupts this method, another
-        call continues with the interrupted message. `other_request_id` is another allowed responseTo.
+        A payload of at most 64 KiB is valid only until :meth:`release`. If an exception interrupts this method, the
+        next call continues with the interrupted message. `other_request_id` is a second allowed responseTo.
         """
         if self._large is not None:
             return self._receive_large_message(self._large, request_id, other_request_id)
@@ -395,7 +395,7 @@ def without_frames(error: BaseException) -> BaseException:
     """Return a copy of an error without traceback, which would keep alive the locals of frames."""
     try:
         return copy(error)
-    except Exception:  # the error cannot be copied, because its constructor has other parameters
+    except Exception:  # the constructor of the error does not accept `error.args`
         return TransportError(f"{type(error).__name__}: {error}")
 
 
@@ -403,5 +403,5 @@ def _allocate_memory(length: int) -> bytearray | mmap.mmap:
     if length <= _CHUNK_SIZE:
         return bytearray(length)
     # The operating system allocates each page of large memory at the first write. Therefore a wrong message length
-    # wastes no memory, and the driver does not spend time to clear up to 48 MB.
+    # wastes no memory, and the driver spends no time on filling up to 48 MB with zeros.
     return mmap.mmap(-1, length, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

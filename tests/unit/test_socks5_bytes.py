@@ -95,6 +95,7 @@ REFUSALS: Any = {**NUMBERS["wire.socks5"]["_REFUSALS"], 9: "refused with code 9"
             PLAIN, BY_NAME, b"\x05\xff",
             "the proxy requires a username and password, but gmongo offers the methods [0]",
         ),
+        (WITH_ACCOUNT, BY_NAME, b"\x05\xff", "the proxy requires another method, but gmongo offers the methods [0, 2]"),
         (WITH_ACCOUNT, BY_NAME, b"\x05\x01", "the proxy requires the method 1, but gmongo offers the methods [0, 2]"),
         (PLAIN, BY_NAME, b"\x05\x02", "the proxy requires the method 2, but gmongo offers the methods [0]"),
         (WITH_ACCOUNT, BY_NAME, b"\x05\x02\x01\x01", "the proxy rejected proxyUsername and proxyPassword"),

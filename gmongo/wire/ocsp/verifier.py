@@ -109,7 +109,7 @@ class CheckedTls(Tls):
 
 
 class CheckedTransport(TlsTransport):
-    """Connected stream socket with TLS from :mod:`gmongo.wire.openssl`."""
+    """Stream socket with TLS from :mod:`gmongo.wire.openssl`."""
 
     def shake_hands(self) -> None:
         super().shake_hands()

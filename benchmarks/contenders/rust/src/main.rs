@@ -41,7 +41,7 @@ impl Caller {
         drain(self.database.collection::<Document>("hundred").aggregate(pipeline).await?).await
     }
 
-    // The driver's bulk write needs MongoDB 8.0, and its inserts of many documents send the same command.
+    // The driver's bulk write needs MongoDB 8.0. `insert_many` sends the same command as other drivers' bulk writes.
     async fn bulk(&self) -> Result<u32, Failure> {
         let documents = vec![self.part("unsaved")?; 1000];
         let bulk = self.database.collection::<Document>("bulk");
