@@ -9,7 +9,7 @@ from gmongo import _clock
 from gmongo._documents import DocumentDict
 from gmongo._fork import forkables
 from gmongo._telemetry.slow import SlowOperations, rounded_milliseconds
-from gmongo._telemetry.text import exception_of
+from gmongo._telemetry.text import error_attributes
 from gmongo._version import __version__
 from gmongo.cmap.checked_out_report import checked_out_report, greenlet_name
 from gmongo.cmap.pool import Pool
@@ -154,7 +154,7 @@ def _event_state(event: SdamEvent) -> DocumentDict:
 
 def _error_text(error: BaseException | None) -> str:
     """Return the text of an error without data of the application, or an empty string for None."""
-    return "" if error is None else exception_of(error, 0)["exception.message"]
+    return "" if error is None else error_attributes(error, 0)["exception.message"]
 
 
 def _milliseconds_since(moment: float) -> float:
