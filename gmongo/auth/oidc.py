@@ -49,7 +49,7 @@ class OidcTokens:
     def get(self, seconds: float | None, provider: OIDCIdPInfo | None = None) -> tuple[str, bool]:
         """Return an access token, and True if the token comes from the cache.
 
-        `provider` is a new identity provider without a refresh token, or None for the stored provider.
+        `provider` replaces the stored identity provider and its refresh token, unless `provider` is None.
         """
         with self._callback_lock:
             if self.access is not None:
@@ -232,7 +232,7 @@ def token_source(credential: Credential) -> FetchToken:
 
 
 def _file_token(variables: tuple[str, ...], default: str = "") -> OIDCCallbackResult:
-    """Read a token file. Its path is in the first set environment variable, or is `default`."""
+    """Read a token file. The first of the `variables` that is set contains its path. Otherwise use `default`."""
     variable = next((name for name in variables if os.environ.get(name)), variables[0])
     return OIDCCallbackResult(read_token(variable, {variable: os.environ.get(variable) or default}))
 
