@@ -109,7 +109,7 @@ class CursorKiller:
             self._restart_if_needed(None)  # a finaliser or an error may have left cursors in the queue
 
     def _close_pinned(self) -> None:
-        # Each pinned cursor has its own greenlet, because each greenlet may wait for another server.
+        # Each pinned cursor has its own greenlet, so that a slow server delays only its own cursors.
         while self._pinned:
             epoch, dropped = self._pinned.popleft()
             self._close_group(epoch, [dropped])

@@ -194,7 +194,7 @@ def with_transaction(
 
 @dataclass(eq=False, repr=False)
 class _RetryLoop:
-    """State of the retries of one :func:`with_transaction` call. Retries stop at the time `_end`."""
+    """State of the retries of one :func:`with_transaction` call. No retry begins after the time `_end`."""
 
     _ending: TransactionEnd
     _end: float
@@ -209,7 +209,7 @@ class _RetryLoop:
                 error.__cause__ = self.error  # the cause of the last retry
             return False
         if _clock.monotonic() >= self._end:
-            raise self._timeout(error)
+            raise self._create_timeout_error(error)
         self.error = error
         return True
 
@@ -226,7 +226,7 @@ class _RetryLoop:
                         raise
                     return False
                 if _clock.monotonic() >= self._end:
-                    raise self._timeout(error)
+                    raise self._create_timeout_error(error)
                 if retries:
                     # The specification forbids a backoff only before the first retry. Without a backoff, a load
                     # balancer that closes all connections would receive thousands of retries per second.
@@ -243,10 +243,10 @@ class _RetryLoop:
     def _wait(self, retries: int, error: Exception) -> None:
         delay = _random.random() * min(_MAX_BACKOFF, _FIRST_BACKOFF * _BACKOFF_GROWTH**retries)
         if _clock.monotonic() + delay >= self._end:
-            raise self._timeout(error)
+            raise self._create_timeout_error(error)
         sleep(timer_delay(delay))
 
-    def _timeout(self, error: Exception) -> PyMongoError:
+    def _create_timeout_error(self, error: Exception) -> PyMongoError:
         """Return the timeout error that replaces `error`, with the labels of `error`."""
         timeout: PyMongoError
         reason = f"{error}{self._ending.describe_missing_primary()}"
