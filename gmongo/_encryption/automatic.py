@@ -34,7 +34,7 @@ from gmongo.wire.message import Buffer
 class Encrypter:
     """Object that encrypts the commands of a client, and decrypts the replies.
 
-    `new_client` creates a second client from `client_arguments`. It reads the key vault and the collection schemas.
+    `new_client` creates a second client from `client_arguments`. This client reads the key vault and schemas.
     `new_silent_client` creates a client without events and logs for mongocryptd, which receives plaintext.
     """
 

@@ -36,7 +36,7 @@ class Kms:
     def complete_request(self, request: Native, deadline: float | None) -> None:
         """Send one request, a ``MongoCryptKmsContext``, and pass the response to libmongocrypt.
 
-        If the request fails, report the failure to libmongocrypt, which may then request another attempt.
+        If the request fails, report the failure to libmongocrypt, which may then request a new attempt.
         """
         pause, seconds_left = request.usleep / 1e6, remaining(deadline)
         if pause:

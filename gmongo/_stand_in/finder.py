@@ -37,7 +37,7 @@ class StandIn(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the import spec for a PyMongo module name, or None for another name."""
+        """Return the import spec for a PyMongo module name, or None for a module of another package."""
         if root_of(fullname) not in ROOTS:
             return None
         if fullname in ALIASES:

@@ -161,7 +161,7 @@ class ServerCursor:
                 run = [raw] if raw else []
             else:
                 run = batch.decode_run()
-        except (PyMongoError, BSONError):  # an error of a custom type decoder may be temporary
+        except (PyMongoError, BSONError):  # also for a decoder error, which may be temporary
             self.drop()
             raise
         if self._batch is batch:  # a concurrent rewind() may have dropped the batch

@@ -182,7 +182,7 @@ def with_transaction(
                 except BaseException as error:
                     if ending.is_needed:
                         ending.give_up_by_deadline(error, deadline, limit)
-                    if not isinstance(error, Exception) or not loop.retries_after(error):
+                    if not isinstance(error, Exception) or not loop.permits_retry(error):
                         raise
                 else:
                     if not ending.is_needed or loop.commit():
@@ -202,7 +202,7 @@ class _RetryLoop:
     _retries: int = 0
     error: Exception = _NO_ERROR  # the cause of the last retry
 
-    def retries_after(self, error: Exception) -> bool:
+    def permits_retry(self, error: Exception) -> bool:
         """Return True if `error` permits a retry. Raise an error after the time limit."""
         if not isinstance(error, PyMongoError) or not error.has_error_label(TRANSIENT):
             if self._retries and getattr(error, "timeout", False) and error.__cause__ is None:
@@ -222,7 +222,7 @@ class _RetryLoop:
             except PyMongoError as error:
                 code = getattr(error, "code", None)
                 if not error.has_error_label(UNKNOWN_RESULT) or code == codes.MAX_TIME_MS_EXPIRED:
-                    if not self.retries_after(error):
+                    if not self.permits_retry(error):
                         raise
                     return False
                 if _clock.monotonic() >= self._end:

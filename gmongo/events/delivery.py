@@ -166,7 +166,7 @@ class Delivery:
         self.deliver()
 
     def _replace_substitute(self, ended: Greenlet[..., None], pending: _GreenletEvents) -> None:
-        """Start another substitute if the substitute `ended` was killed before its start."""
+        """Start a new substitute if the substitute `ended` was killed before its start."""
         if pending.substitute is ended and pending.context is not None and pending.size:
             self._wake(pending)
 
