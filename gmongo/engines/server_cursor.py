@@ -38,7 +38,7 @@ class ServerCursor:
     opened: InitVar[CursorReply]
     session: InitVar[SessionHandle | None]
     codec_options: InitVar[CodecOptions[Value]]
-    limit: int = 0  # maximum number of documents; 0 means no limit. A negative limit allows one batch
+    limit: int = 0  # maximum number of documents. 0 means no limit. A negative limit allows one batch
     batch_size: int = 0  # the number of documents in each later batch, or 0 if the server chooses
     max_await_time_ms: int | None = None
     tailable: bool = False  # True if an empty batch ends an iteration
