@@ -14,7 +14,7 @@ from gevent import Timeout, sleep
 from gmongo._documents import Document, DocumentDict, Value, without_none
 from gmongo._inherited_options import InheritedOptions
 from gmongo._parameter_docs import SHARED, describes_parameters
-from gmongo._telemetry.settings import observers_of
+from gmongo._telemetry.settings import create_observers
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo._traceback_scrub import clears_locals
 from gmongo._truncated_repr import short
@@ -244,7 +244,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         equal = options.codec_options == DEFAULT_CODEC_OPTIONS
         codec_options = DEFAULT_CODEC_OPTIONS if equal else options.codec_options
         super().__init__(codec_options, options.read_preference, options.write_concern, options.read_concern)
-        observers = observers_of(options.telemetry())
+        observers = create_observers(options.telemetry())
         self._topology = Topology(options.topology(None if observers is None else observers.connection_made))
         self._encrypter: Encrypter | None = None
         if options.auto_encryption_opts is not None:

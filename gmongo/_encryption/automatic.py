@@ -34,7 +34,7 @@ from gmongo.wire.message import Buffer
 class Encrypter:
     """Object that encrypts the commands of a client, and decrypts the replies.
 
-    `new_client` creates a second client from `client_arguments`, which reads the key vault and collection schemas.
+    `new_client` creates a second client from `client_arguments`. This client reads the key vault and schemas.
     `new_silent_client` creates a client without events and logs for mongocryptd, which receives plaintext.
     """
 
@@ -127,11 +127,11 @@ class Encrypter:
 _SELECTION_TIMEOUT_MS = 10_000
 # Command fields without application data. Error messages of mongocryptd may quote these fields.
 _SCHEMA_FIELDS = ("jsonSchema", "isRemoteSchema", "encryptionInformation", "csfleEncryptionSchemas", "$db")
-_POLL_INTERVAL, _MAX_POLLS = 0.002, 500  # seconds between two checks, and number of checks
+_POLL_INTERVAL, _MAX_POLLS = 0.002, 500  # for the checks whether the shell has ended: interval in seconds, and number
 
 
 class Mongocryptd:
-    """Client that also starts mongocryptd. `new_client` creates a client without events and logs."""
+    """Client of mongocryptd, which the client also starts. `new_client` creates a client without events and logs."""
 
     def __init__(self, options: AutoEncryptionOpts, new_client: Callable[..., Client]) -> None:
         self._client: Client = new_client(

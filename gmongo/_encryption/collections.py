@@ -71,7 +71,7 @@ def create_state_collections(
 def encrypted_fields_of(
     database: Database, name: str, session: SessionHandle | None, *, query_server: bool
 ) -> Document | None:
-    """Return encrypted fields from the client options, or with `query_server`, from the server."""
+    """Return the encrypted fields of a collection from the client options, or with `query_server`, from the server."""
     encrypter = internals_of(database.client)._encrypter
     if encrypter is None:
         return None

@@ -139,7 +139,7 @@ def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _bridge_to_plain_socket(secure: socket.socket) -> socket.socket:
-    """Return a plain socket whose bytes travel through `secure`, the TLS socket of the proxy."""
+    """Return a plain socket whose bytes travel through `secure`, the TLS socket to the proxy."""
     near_end, far_end = socket.socketpair()
 
     def forward(source: socket.socket, target: socket.socket) -> None:

@@ -16,7 +16,7 @@ from gmongo.errors import EncryptionError
 
 T = TypeVar("T")
 
-# Minimum input size in bytes of a step in a thread. Steps with smaller input take milliseconds.
+# Minimum input size in bytes for which a step runs in a thread. Steps with smaller input take milliseconds.
 MIN_SIZE_FOR_THREAD = 16 * 1024
 
 MakeContext = Callable[[Callable[[], Native]], Native]
@@ -104,6 +104,6 @@ class Context:
             return outcome
         except BaseException:
             self._left_to_thread = True
-            if tokens.pop() == "last":  # the thread has already ended
+            if tokens.pop() == "last":  # the step has already ended
                 self._left_to_thread = False
             raise

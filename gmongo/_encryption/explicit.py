@@ -94,7 +94,7 @@ class ExplicitEncryption:
         return key_id
 
     def rewrap(self, filter: Document, provider: str | None, master_key: Document | None) -> list[Document]:
-        """Encrypt the matching data keys with another master key, and return the changed data keys."""
+        """Encrypt the matching data keys again, and return them. Without `provider`, the master keys stay the same."""
 
         def make_context(new_pointer: Callable[[], Native]) -> Native:
             providers = self._machine.kms_providers

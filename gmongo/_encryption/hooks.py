@@ -38,7 +38,7 @@ _HMAC = "bool(*)(void*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_b
 
 
 def run_in_worker(work: Callable[[], T]) -> T:
-    """Run `work` in a worker thread that sleeps between pieces of data, so that event loops run."""
+    """Run `work` in this worker thread, which sleeps between pieces of data, so that event loops run."""
     thread = _thread_id()
     _work_began[thread] = _clock.monotonic()
     try:

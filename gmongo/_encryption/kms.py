@@ -36,7 +36,7 @@ class Kms:
     def complete_request(self, request: Native, deadline: float | None) -> None:
         """Send one request, a ``MongoCryptKmsContext``, and pass the response to libmongocrypt.
 
-        If the request fails, report the failure to libmongocrypt, which may then request another attempt.
+        If the request fails, report the failure to libmongocrypt, which may then request a new attempt.
         """
         pause, seconds_left = request.usleep / 1e6, remaining(deadline)
         if pause:
@@ -79,7 +79,7 @@ class Kms:
         if self._callback is None:
             return connect(address, attach, tls=tls)
         argument = KMSConnectContext(address[0], address[1] or _PORT, timeout_until(deadline))
-        sock = _callback_socket(self._callback, argument)
+        sock = _run_callback(self._callback, argument)
         transport = tls.transport(_detach_socket(sock), True, address[0])
         attach(transport)
         assert isinstance(transport, TlsTransport)
@@ -97,7 +97,7 @@ def _time_limit(service: str, problem: str, deadline: float | None) -> AbstractC
     return interrupt_after(seconds, NetworkTimeout(f"{service} {problem} within {max(seconds, 0):.3g} seconds"))
 
 
-def _callback_socket(callback: Callable[[KMSConnectContext], object], context: KMSConnectContext) -> socket:
+def _run_callback(callback: Callable[[KMSConnectContext], object], context: KMSConnectContext) -> socket:
     """Run the callback in a separate greenlet. Convert its exceptions to TransportError."""
     greenlet = spawn(result_or_exception, callback, context)
     try:

@@ -57,7 +57,7 @@ class EncryptingExecutor(Executor):
         encrypted = EncryptedOperation(operation, self._encrypter, deadline)
         result = super().run(encrypted, session, deadline)
         try:
-            return encrypted.decrypted(result)
+            return encrypted.decrypt_result(result)
         except BaseException:
             self.reap(operation, result)
             raise
@@ -81,7 +81,7 @@ class EncryptedOperation(Operation):
         self.inner = inner
         self._encrypter = encrypter
         self._deadline = deadline
-        self._command: DocumentDict | None = None  # the encrypted command, which a retry sends, too
+        self._command: DocumentDict | None = None  # the encrypted command, which each attempt sends
         self._body: Buffer = b""
         self._address: Address | None = None  # the address of the server that replied
         self._pin: PinnedConnection | None = None  # the connection to which the cursor of the reply is pinned
@@ -122,7 +122,7 @@ class EncryptedOperation(Operation):
         self._address = address
         return self.inner.result(reply, address)
 
-    def decrypted(self, result: Result) -> Result:
+    def decrypt_result(self, result: Result) -> Result:
         """Decrypt the reply after the check-in of the connection, and return the result of the decrypted reply."""
         if self._address is None:
             return result  # no server has replied

@@ -1,4 +1,4 @@
-"""Error codes with the names in the server's ``error_codes.yml``, and sets in specifications."""
+"""Error codes, named as in the server's ``error_codes.yml``, and the sets of codes in specifications."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Replacement of PyMongo: in this process, imports of PyMongo's modules return gmongo's modules.
 
-If gmongo has a module of PyMongo, the import under both names returns one module object. Therefore,
+For each PyMongo module that gmongo has, imports under both names return one module object. Therefore,
 ``except`` and ``isinstance`` work with the classes of both names. The folder ``pymongo`` contains
 the module ``pymongo`` and the few private modules that libraries import. For each PyMongo class
 that gmongo does not have, a placeholder class raises an error at the construction of an object.

@@ -16,7 +16,7 @@ from gmongo._stand_in.module_aliases import ADDED_PLACEHOLDERS, ALIASES, LOADED_
 from gmongo._stand_in.pymongo import asynchronous
 
 _FILES = Path(__file__).parent / "pymongo"
-_MAX_USERS = 5  # maximum number of modules in the message
+_MAX_USERS = 5  # maximum number of modules in the error message
 _NOT_USERS = ROOTS | {"gmongo", "bson"}
 ImportCallback = Callable[[str, ModuleType | None, bool], None]
 
@@ -25,7 +25,7 @@ class StandIn(MetaPathFinder):
     """Import finder that returns gmongo's modules for PyMongo's module names.
 
     In ``sys.meta_path``, this finder precedes the finder of PyMongo's own files. Finders that hook
-    imports, such as New Relic's finder, precede this finder. For each imported name, the finder
+    imports, such as New Relic's finder, precede this finder. For each PyMongo name, this finder
     calls `on_import`, if not None. The arguments of `on_import` are the name, the module or None,
     and False if gmongo loads the module together with its package.
     """
@@ -37,7 +37,7 @@ class StandIn(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the import spec for a PyMongo module name, or None for another name."""
+        """Return the import spec for a PyMongo module name, or None for a module of another package."""
         if root_of(fullname) not in ROOTS:
             return None
         if fullname in ALIASES:
@@ -51,7 +51,7 @@ class StandIn(MetaPathFinder):
             self.on_import(fullname, None, True)
         raise ModuleNotFoundError(
             f"No module named {fullname!r}: gmongo stands in for PyMongo in this process. It has PyMongo's public "
-            "modules and the few private ones that libraries use, but not this one",
+            "modules and the few private modules that libraries use, but not this module",
             name=fullname,
         )
 
@@ -121,7 +121,7 @@ def _import_under_name(name: str) -> None:
 def install() -> StandIn:
     """Replace ``pymongo`` and ``gridfs`` by gmongo in later imports, and return the finder.
 
-    A second call has no effect.
+    A second call only returns the finder.
 
     :raises RuntimeError: PyMongo itself is already imported.
     """

@@ -14,7 +14,7 @@ from gmongo._stand_in.pymongo_introspection import existing_in_pymongo
 _DRIVER_PACKAGES = frozenset({"gmongo", *ROOTS})
 _FINDER = "gmongo._stand_in.finder"
 _TITLES = ("name", "available", "used by")
-_MAX_MODULES = 3  # maximum number of modules in a line
+_MAX_MODULES = 3  # maximum number of modules in the column "used by"
 _LIMITS_OF_CHECK = (
     "The check records names of modules, and absent attributes of gmongo's objects, in code that ran. It does not "
     "record names that code reads from a class or sets in a class, or names in code that did not run"
@@ -43,7 +43,7 @@ class ImportAudit:
     def missing(self) -> dict[str, str]:
         """Return the absent names that the installed PyMongo has, with their names in PyMongo.
 
-        The record contains only the shortest PyMongo name of a module. PyMongo may have the object under another name.
+        The record contains only the shortest PyMongo name of a module. PyMongo may have the object under a longer name.
         """
         aliases = {name: _all_names(name) for name in self.absent}
         known = existing_in_pymongo(name for names in aliases.values() for name in names)

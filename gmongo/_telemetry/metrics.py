@@ -34,7 +34,7 @@ class Metrics(Observer):
     """Observer that records the metrics of one client."""
 
     def __init__(self, provider: MeterProvider | None) -> None:
-        self.instruments = _instruments_of(get_meter_provider() if provider is None else provider)
+        self.instruments = _get_instruments(get_meter_provider() if provider is None else provider)
 
     def operation_ended(self, trace: OperationTrace, error: BaseException | None) -> None:
         attributes = operation_attributes(trace)
@@ -92,7 +92,7 @@ class Instruments:
     def _pool_callback(self, count: Callable[[Pool], dict[str, int]]) -> _Callback:
         """Return a callback that reports, for each server, the sum of the counts of the pools of all clients.
 
-        `count` returns the counts of a pool by connection state, which may be empty.
+        `count` returns the counts of a pool by connection state. An empty string stands for no state.
         """
 
         def observe(_options: CallbackOptions) -> Iterator[Observation]:
@@ -168,7 +168,7 @@ _CLIENT_INSTRUMENTS: tuple[tuple[str, str, str, Callable[[Executor], dict[str, f
 _instruments: WeakKeyDictionary[MeterProvider, Instruments] = WeakKeyDictionary()
 
 
-def _instruments_of(provider: MeterProvider) -> Instruments:
+def _get_instruments(provider: MeterProvider) -> Instruments:
     instruments = _instruments.get(provider)
     if instruments is None:
         instruments = _instruments[provider] = Instruments(provider.get_meter("gmongo", __version__))

@@ -1,4 +1,4 @@
-"""Settings of traces and metrics from client options and environment variables, and observers."""
+"""Settings of the observers from client options and environment variables, and the creation of the observers."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _REQUIRED_PACKAGE = "the package opentelemetry-api, which is not installed (pip 
 
 @dataclass(frozen=True)
 class TelemetrySettings:
-    """Settings of the observers of a client. The provider None is the global provider."""
+    """Settings of the observers of a client. If a provider is None, the observer uses the global provider."""
 
     traces: bool = False
-    query_text_max_length: int = 0  # the maximum length of the command text in a span. 0 shows no text.
+    query_text_max_length: int = 0  # the maximum length of the command text in a span. 0 omits the text.
     tracer_provider: TracerProvider | None = None
     metrics: bool = False
     meter_provider: MeterProvider | None = None
@@ -40,7 +40,7 @@ def telemetry_settings(tracing: Document | None, metrics: Document | None, slow:
     length = tracing.get("query_text_max_length")
     return TelemetrySettings(
         traces=_is_enabled("tracing", tracing.get("enabled"), "ENABLED"),
-        query_text_max_length=_length_of_environment() if length is None else length,
+        query_text_max_length=_read_text_length() if length is None else length,
         tracer_provider=tracing.get("tracer_provider"),
         metrics=_is_enabled("metrics", metrics.get("enabled"), "METRICS_ENABLED"),
         meter_provider=metrics.get("meter_provider"),
@@ -48,10 +48,10 @@ def telemetry_settings(tracing: Document | None, metrics: Document | None, slow:
     )
 
 
-def observers_of(settings: TelemetrySettings) -> Observers | None:
-    """Return the observers that the client options enable, or None if no observer is enabled."""
+def create_observers(settings: TelemetrySettings) -> Observers | None:
+    """Create the observers that the settings enable. Return None if the settings enable no observer."""
     observers: list[Observer] = []
-    if settings.slow is not None:  # the first observer, because its log line precedes the end of the span
+    if settings.slow is not None:  # the first observer, so that its log line precedes the end of the span
         observers.append(SlowOperations(settings.slow, settings.query_text_max_length))
     if settings.traces:
         from gmongo._telemetry.tracing import Traces
@@ -74,11 +74,11 @@ def _is_enabled(option: str, option_value: bool | None, variable: str) -> bool:
     return False
 
 
-def _length_of_environment() -> int:
+def _read_text_length() -> int:
     name = f"{_PREFIX}QUERY_TEXT_MAX_LENGTH"
     text = os.environ.get(name, "").strip()
     if text.isascii() and text.isdigit():
         return int(text)
     if text:
-        notice(f"{name} must be an integer from 0; spans show no query text")
+        notice(f"{name} must be a non-negative integer; spans show no query text")
     return 0

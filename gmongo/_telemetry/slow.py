@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from gmongo._documents import DocumentDict
-from gmongo._telemetry.text import exception_of, query_text
+from gmongo._telemetry.text import error_attributes, query_text
 from gmongo.events.log import log
 from gmongo.execution.operation_trace import Observer, OperationTrace
 from gmongo.wire.address import address_text
@@ -47,7 +47,7 @@ class SlowOperations(Observer):
         if trace.address is not None:
             fields["server"] = address_text(trace.address)
         if error is not None:
-            fields["error"] = exception_of(error, 0)["exception.message"]
+            fields["error"] = error_attributes(error, 0)["exception.message"]
         command = trace.notes.pop(self, None)
         entry = {**fields, "moment": trace.started + seconds}
         if command is not None:

@@ -39,7 +39,7 @@ def error_type_of(error: BaseException) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def exception_of(error: BaseException, text_length: int) -> dict[str, str]:
+def error_attributes(error: BaseException, text_length: int) -> dict[str, str]:
     """Return the attributes of a span for an error.
 
     A server or an encoder may quote a document in an error message. Therefore the attributes
@@ -48,7 +48,7 @@ def exception_of(error: BaseException, text_length: int) -> dict[str, str]:
     if text_length:
         message = str(error)[:text_length]
     elif isinstance(error, OperationFailure) or isinstance(getattr(error, "details", None), Mapping):
-        message = _code_of(error)
+        message = _describe_code(error)
     elif isinstance(error, ConnectionFailure):
         message = str(error)
     else:
@@ -56,7 +56,7 @@ def exception_of(error: BaseException, text_length: int) -> dict[str, str]:
     return {"exception.type": error_type_of(error), "exception.message": message or type(error).__name__}
 
 
-def _code_of(error: BaseException) -> str:
+def _describe_code(error: BaseException) -> str:
     """Return the name and the code of a server error, such as ``DuplicateKey (code 11000)``."""
     value = getattr(error, "details", None)
     details = value if isinstance(value, Mapping) else {}

@@ -15,7 +15,7 @@ from opentelemetry import context as contexts
 from opentelemetry import trace
 
 from gmongo._documents import Document, DocumentDict
-from gmongo._telemetry.text import error_type_of, exception_of, operation_attributes, query_text, server_attributes
+from gmongo._telemetry.text import error_attributes, error_type_of, operation_attributes, query_text, server_attributes
 from gmongo._version import __version__
 from gmongo.execution.operation_trace import Observer, OperationTrace, Phase
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SHORTEST_WAIT = 0.001  # seconds. Shorter waits have no span event, except failed waits and connection attempts
 _PROVIDER_IN_ENVIRONMENT = "OTEL_PYTHON_TRACER_PROVIDER" in os.environ
 _SYSTEM = {"db.system.name": "mongodb"}
-# Commands whose first field is a collection name. Other commands may start with a user name.
+# Commands whose first field contains a collection name. In other commands, this field may contain a user name.
 _COLLECTION_COMMANDS = (
     "aggregate collMod collStats count create createIndexes createSearchIndexes delete distinct drop "
     "dropIndexes dropSearchIndex find findAndModify insert killCursors listIndexes mapReduce update "
@@ -39,12 +39,12 @@ _NAMES_COLLECTION = frozenset(_COLLECTION_COMMANDS.split())
 class Traces(Observer):
     """Observer that creates the spans of one client. If `provider` is None, the observer uses the global provider.
 
-    `query_text_max_length` is the maximum length of the command text in a span, in characters. 0 shows no text.
+    `query_text_max_length` is the maximum length of the command text in a span, in characters. 0 omits the text.
     """
 
     def __init__(self, provider: trace.TracerProvider | None, query_text_max_length: int) -> None:
         self._text_length = query_text_max_length
-        self._tracer = None if provider is None else _tracer_of(provider)
+        self._tracer = None if provider is None else _get_tracer(provider)
 
     def is_enabled(self) -> bool:
         if self._tracer is None:
@@ -53,7 +53,7 @@ class Traces(Observer):
             provider = trace.get_tracer_provider()
             if isinstance(provider, trace.ProxyTracerProvider):
                 return False  # the application has not set a provider yet
-            self._tracer = _tracer_of(provider)
+            self._tracer = _get_tracer(provider)
         return True
 
     def bind_context(self, run: Callable[[], None]) -> Callable[[], None]:
@@ -122,13 +122,13 @@ class Traces(Observer):
         if note is None or sent.sensitive or not note[0].is_recording():
             return
         assert self._tracer is not None
-        attributes = self._attributes_of(operation_trace, sent)
+        attributes = self._command_attributes(operation_trace, sent)
         span = self._tracer.start_span(sent.name, note[1], trace.SpanKind.CLIENT, attributes)
         operation_trace.notes[sent.request_id] = span
 
-    def _attributes_of(self, operation_trace: OperationTrace, sent: SentCommand) -> DocumentDict:
+    def _command_attributes(self, operation_trace: OperationTrace, sent: SentCommand) -> DocumentDict:
         connection, command, name = sent.connection, sent.command, sent.name
-        collection = operation_trace.collection or _collection_of(name, command, sent.database)
+        collection = operation_trace.collection or _find_collection(name, command, sent.database)
         namespace = f"{sent.database}.{collection}" if collection else sent.database
         attributes: DocumentDict = {
             "db.system.name": "mongodb",
@@ -180,7 +180,7 @@ class Traces(Observer):
         transaction.observed = self._tracer.start_span("transaction", None, kind, _SYSTEM)
 
     def transaction_ended(self, transaction: Transaction, error: BaseException | None) -> None:
-        span: trace.Span = transaction.observed  # the span has ended before a repeated commit
+        span: trace.Span = transaction.observed  # if a commit is repeated, this span has already ended
         if span.is_recording():
             if error is not None:
                 _record_error(span, error, self._text_length)
@@ -190,7 +190,7 @@ class Traces(Observer):
 def _record_error(span: trace.Span, error: BaseException, text_length: int) -> None:
     if not span.is_recording():
         return
-    attributes = exception_of(error, text_length)
+    attributes = error_attributes(error, text_length)
     lines = traceback.format_tb(error.__traceback__)
     attributes["exception.stacktrace"] = (
         f"{''.join(lines)}{attributes['exception.type']}: {attributes['exception.message']}"
@@ -201,16 +201,16 @@ def _record_error(span: trace.Span, error: BaseException, text_length: int) -> N
 
 
 def _has_no_provider() -> bool:
-    """Return True if no provider is set, without the 1 µs of :func:`get_tracer_provider`."""
+    """Return True if no provider is set. The check avoids the 1 µs of :func:`get_tracer_provider`."""
     return getattr(trace, "_TRACER_PROVIDER", False) is None and not _PROVIDER_IN_ENVIRONMENT
 
 
-def _tracer_of(provider: trace.TracerProvider) -> trace.Tracer:
+def _get_tracer(provider: trace.TracerProvider) -> trace.Tracer:
     tracer: trace.Tracer = provider.get_tracer("gmongo", __version__)
     return tracer
 
 
-def _collection_of(name: str, command: Document, database: str) -> str:
+def _find_collection(name: str, command: Document, database: str) -> str:
     """Return the collection name in a command, or an empty string."""
     value = command[name]
     if name == "getMore":

@@ -49,7 +49,7 @@ class AwsCredentialsCache:
         cached = self._cached
         if cached is not None and cached.expires and cached.expires - datetime.now(timezone.utc) > _MIN_VALIDITY:
             return cached
-        credentials = _from_environment(os.environ)
+        credentials = _read_environment(os.environ)
         if credentials is None:
             self._cached = credentials = _fetch(os.environ)
         return credentials
@@ -58,7 +58,7 @@ class AwsCredentialsCache:
         self._cached = None
 
 
-def _from_environment(variables: Mapping[str, str]) -> AwsCredentials | None:
+def _read_environment(variables: Mapping[str, str]) -> AwsCredentials | None:
     key_id, secret = variables.get("AWS_ACCESS_KEY_ID"), variables.get("AWS_SECRET_ACCESS_KEY")
     token = variables.get("AWS_SESSION_TOKEN") or None
     if not key_id and not secret and not token:
@@ -76,8 +76,8 @@ def _fetch(variables: Mapping[str, str]) -> AwsCredentials:
         return _assume_role(variables)
     relative, full = (variables.get(f"AWS_CONTAINER_CREDENTIALS_{kind}_URI") for kind in ("RELATIVE", "FULL"))
     if relative or full:
-        return _from_ecs(variables, full or f"{_ECS}/{(relative or '').lstrip('/')}")
-    return _from_ec2(variables)
+        return _fetch_from_ecs(variables, full or f"{_ECS}/{(relative or '').lstrip('/')}")
+    return _fetch_from_ec2(variables)
 
 
 def _assume_role(variables: Mapping[str, str]) -> AwsCredentials:
@@ -94,17 +94,17 @@ def _assume_role(variables: Mapping[str, str]) -> AwsCredentials:
     reply: Any = request_json(service, "POST", url, headers, _TIMEOUT, urlencode(fields))
     for wrapper in ("AssumeRoleWithWebIdentityResponse", "AssumeRoleWithWebIdentityResult"):
         reply = reply.get(wrapper, reply)
-    return _credentials_in(service, reply.get("Credentials") or {}, "SessionToken")
+    return _parse_credentials(service, reply.get("Credentials") or {}, "SessionToken")
 
 
-def _from_ecs(variables: Mapping[str, str], url: str) -> AwsCredentials:
+def _fetch_from_ecs(variables: Mapping[str, str], url: str) -> AwsCredentials:
     service = "the ECS credentials endpoint"
     authorization = variables.get("AWS_CONTAINER_AUTHORIZATION_TOKEN")
     headers = {"Authorization": authorization} if authorization else {}
-    return _credentials_in(service, request_json(service, "GET", url, headers, _TIMEOUT), "Token")
+    return _parse_credentials(service, request_json(service, "GET", url, headers, _TIMEOUT), "Token")
 
 
-def _from_ec2(variables: Mapping[str, str]) -> AwsCredentials:
+def _fetch_from_ec2(variables: Mapping[str, str]) -> AwsCredentials:
     service = "the EC2 metadata service"
     base = (variables.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") or _EC2).rstrip("/")
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": _TOKEN_LIFETIME}
@@ -112,15 +112,15 @@ def _from_ec2(variables: Mapping[str, str]) -> AwsCredentials:
     headers = {"X-aws-ec2-metadata-token": token}
     role = request(service, "GET", base + _ROLES, headers, _TIMEOUT).strip().split("\n")[0]
     reply = request_json(service, "GET", base + _ROLES + quote(role), headers, _TIMEOUT)
-    return _credentials_in(service, reply, "Token")
+    return _parse_credentials(service, reply, "Token")
 
 
-def _credentials_in(service: str, reply: Document, token: str) -> AwsCredentials:
+def _parse_credentials(service: str, reply: Document, token: str) -> AwsCredentials:
     key_id, secret, session = text_fields(service, reply, "AccessKeyId", "SecretAccessKey", token)
-    return AwsCredentials(key_id, secret, session, _expiration_time(reply.get("Expiration")))
+    return AwsCredentials(key_id, secret, session, _parse_expiration_time(reply.get("Expiration")))
 
 
-def _expiration_time(value: object) -> datetime | None:
+def _parse_expiration_time(value: object) -> datetime | None:
     """Convert an ISO 8601 text or a POSIX timestamp. Return None for an invalid value."""
     try:
         if isinstance(value, (int, float)):

@@ -74,7 +74,7 @@ def request(
 
 
 def _error_reason(text: str, headers: Mapping[str, str]) -> str:
-    """Return the reason in an error response. Ignore other fields of a JSON object, which may contain credentials."""
+    """Return the reason in an error response. Other fields than `_ERROR_FIELDS` of a JSON object may be secret."""
     document = _json_object(text)
     if document is not None:
         text = ", ".join(document[name] for name in _ERROR_FIELDS if isinstance(document.get(name), str))

@@ -81,7 +81,7 @@ class SimpleLogin(Login):
 
 
 class ScramLogin(SimpleLogin):
-    """Login with SCRAM. If the application sets no mechanism, use the strongest mechanism in the hello reply."""
+    """Login with SCRAM. By default, the client uses the strongest mechanism in the hello reply."""
 
     def __init__(self, credential: Credential, keys: ScramKeys) -> None:
         self._credential = credential

@@ -49,7 +49,7 @@ class OidcTokens:
     def get(self, seconds: float | None, provider: OIDCIdPInfo | None = None) -> tuple[str, bool]:
         """Return an access token, and True if the token comes from the cache.
 
-        `provider` is a new identity provider without a refresh token, or None for the stored provider.
+        `provider` replaces the stored identity provider and its refresh token, unless `provider` is None.
         """
         with self._callback_lock:
             if self.access is not None:
@@ -189,9 +189,9 @@ class HumanOidcLogin(OidcLogin):
             if self._try_token(run, refreshed_token):
                 return
             tokens.refresh = None
-        run_conversation(run, PrincipalConversation(self._source, tokens.credential.username, self._token_for))
+        run_conversation(run, PrincipalConversation(self._source, tokens.credential.username, self._fetch_token_from))
 
-    def _token_for(self, provider: OIDCIdPInfo) -> str:
+    def _fetch_token_from(self, provider: OIDCIdPInfo) -> str:
         self._token, _ = self._tokens.get(_HUMAN_TIMEOUT, provider)
         return self._token
 
@@ -223,26 +223,26 @@ def token_source(credential: Credential) -> FetchToken:
         return callback.fetch
     environment = properties["ENVIRONMENT"]
     if environment in ("azure", "gcp"):
-        fetch = _azure_token if environment == "azure" else _gcp_token
+        fetch = _fetch_azure_token if environment == "azure" else _fetch_gcp_token
         return partial(fetch, properties["TOKEN_RESOURCE"])
     if environment == "k8s":
         variables = "AZURE_FEDERATED_TOKEN_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE"
-        return lambda _context: _file_token(variables, _KUBERNETES_FILE)
-    return lambda _context: _file_token(("OIDC_TOKEN_FILE",))
+        return lambda _context: _read_token_file(variables, _KUBERNETES_FILE)
+    return lambda _context: _read_token_file(("OIDC_TOKEN_FILE",))
 
 
-def _file_token(variables: tuple[str, ...], default: str = "") -> OIDCCallbackResult:
-    """Read a token file. Its path is in the first set environment variable, or is `default`."""
+def _read_token_file(variables: tuple[str, ...], default: str = "") -> OIDCCallbackResult:
+    """Read a token file. The first of the `variables` that is set contains its path. Otherwise use `default`."""
     variable = next((name for name in variables if os.environ.get(name)), variables[0])
     return OIDCCallbackResult(read_token(variable, {variable: os.environ.get(variable) or default}))
 
 
-def _azure_token(resource: str, context: OIDCCallbackContext) -> OIDCCallbackResult:
+def _fetch_azure_token(resource: str, context: OIDCCallbackContext) -> OIDCCallbackResult:
     reply = azure_token(resource, context.timeout_seconds, context.username)
-    return OIDCCallbackResult(reply["access_token"], _lifetime_seconds(reply.get("expires_in")))
+    return OIDCCallbackResult(reply["access_token"], _parse_lifetime(reply.get("expires_in")))
 
 
-def _gcp_token(resource: str, context: OIDCCallbackContext) -> OIDCCallbackResult:
+def _fetch_gcp_token(resource: str, context: OIDCCallbackContext) -> OIDCCallbackResult:
     service = "the Google Cloud metadata service"
     host = os.environ.get("GCE_METADATA_HOST") or "metadata"
     path = "/computeMetadata/v1/instance/service-accounts/default/identity"
@@ -253,7 +253,7 @@ def _gcp_token(resource: str, context: OIDCCallbackContext) -> OIDCCallbackResul
     return OIDCCallbackResult(token)
 
 
-def _lifetime_seconds(value: Any) -> float | None:
+def _parse_lifetime(value: Any) -> float | None:
     """Convert a lifetime, which may be a text, to seconds. Return None for an invalid value."""
     try:
         return max(float(value), 0.0)

@@ -1,6 +1,6 @@
 """SCRAM-SHA-1 and SCRAM-SHA-256 (RFC 5802, 7677): client and server prove that they know a password.
 
-The slow derivation of keys runs once for each client, in a native thread.
+The derivation of keys is slow. It runs in a native thread, and the client caches the keys.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Position of a change stream, and the errors after which a change stream resumes, without I/O."""
+"""Position of a change stream, and the errors after which a change stream resumes. This module does no I/O."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Position:
         start = {"resumeAfter": resume_after, "startAfter": start_after, "startAtOperationTime": operation_time}
         self._start_fields = without_none({}, **start)
         self._operation_time = operation_time
-        self._starts_after = start_after is not None  # True until the first change
+        self._starts_after = start_after is not None  # True from a start with startAfter until the first change
         self.token: Value = resume_after if start_after is None else start_after
         self.resuming = False
 
@@ -54,6 +54,6 @@ class Position:
             self.token = batch_token
 
     def after_change(self, token: Value) -> None:
-        """Update the position. For the last change, `token` is the ``postBatchResumeToken``."""
+        """Update the position. For the last change of a batch, `token` is the ``postBatchResumeToken``."""
         self.token = token
         self._starts_after = False

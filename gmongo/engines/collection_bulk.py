@@ -99,7 +99,7 @@ class Bulk:
         # Servers reject `let` in an insert command, because an insert evaluates no expressions.
         self._insert_fields = {name: value for name, value in self._fields.items() if name != "let"}
         self._acknowledged = acknowledged
-        # Ordered writes stop at an error. Therefore only the last command with w=0 needs no reply.
+        # Ordered writes end at the first error. Therefore, with w=0, all commands except the last need a reply.
         self._needs_replies = acknowledged or ordered
         self._operation_id = next_request_id()
         self._interrupted = False
@@ -121,7 +121,7 @@ class Bulk:
         deadline = executor.deadline()
         runs = list(runs)
         if not self._acknowledged:
-            self._unacknowledged_fields = self._fields_of(runs)
+            self._unacknowledged_fields = self._collect_field_names(runs)
         try:
             for number, run in enumerate(runs, 1):
                 if self._is_stopped:
@@ -139,7 +139,7 @@ class Bulk:
             raise with_labels(BulkWriteError(self.outcome), self.outcome)
         return self.outcome
 
-    def _fields_of(self, runs: Iterable[_Run]) -> dict[str, set[str]]:
+    def _collect_field_names(self, runs: Iterable[_Run]) -> dict[str, set[str]]:
         """Return the field names of all commands and statements, keyed by command name."""
         used: dict[str, set[str]] = {}
         for run in runs:

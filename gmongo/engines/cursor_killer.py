@@ -87,7 +87,7 @@ class CursorKiller:
         greenlet.rawlink(self._restart_if_needed)
 
     def _restart_if_needed(self, ended: Greenlet[[], None] | None) -> None:
-        """Start another greenlet if a greenlet left cursors in its queue, for example after a kill."""
+        """Start a new greenlet if the ended greenlet left cursors in a queue, for example after a kill."""
         self._running.discard(ended)
         self._reaping = None
         if self._pinned:
@@ -109,16 +109,16 @@ class CursorKiller:
             self._restart_if_needed(None)  # a finaliser or an error may have left cursors in the queue
 
     def _close_pinned(self) -> None:
-        # Each pinned cursor has its own greenlet, because each greenlet may wait for another server.
+        # Each pinned cursor has its own greenlet, so that a slow server delays only its own cursors.
         while self._pinned:
             epoch, dropped = self._pinned.popleft()
             self._close_group(epoch, [dropped])
 
     def _close_unpinned(self) -> None:
         while self._unpinned:
-            self._close_group(*self._next_group())
+            self._close_group(*self._take_next_group())
 
-    def _next_group(self) -> tuple[int, list[DroppedCursor]]:
+    def _take_next_group(self) -> tuple[int, list[DroppedCursor]]:
         """Remove the first cursor from the queue, and all cursors of the same namespace and server.
 
         Do not iterate over the queue, because finalisers may append cursors during the iteration.

@@ -17,7 +17,7 @@ from gmongo.wire.address import address_text
 from gmongo.wire.reply import Batch
 from gmongo.wire.timeout import interrupt_after, limit_text, remaining
 
-_DECODED = 1024 * 1024  # the maximum number of bytes that are decoded in advance
+_MAX_DECODED_BYTES = 1024 * 1024  # the maximum number of bytes that are decoded in advance
 MAX_BYTES = 32 * 1024 * 1024  # the default maximum total size of all waiting batches, in bytes
 
 
@@ -57,7 +57,7 @@ class ReadAhead:
         """Wait for the next batch until `deadline`, and return the batch."""
         while not self._arrived:
             if self._error is not None or self._operation is None:
-                error, self._error = self._error or self._interrupted(), None
+                error, self._error = self._error or self._create_interruption_error(), None
                 try:
                     raise error
                 finally:
@@ -112,7 +112,7 @@ class ReadAhead:
         except Exception as error:
             self._error = _without_frames(error)
         except BaseException:  # the client was closed, or the application killed the greenlet
-            self._error = self._interrupted()
+            self._error = self._create_interruption_error()
         finally:
             self._reading.discard(self)
             self._greenlet = None
@@ -126,13 +126,13 @@ class ReadAhead:
             self._decode(*self._arrived[-1])
 
     def _decode(self, reply: CursorReply, size: int) -> None:
-        """Decode a new batch in advance, while the application waits for another event.
+        """Decode a new batch in advance, while the application does not wait for this batch.
 
         Decode only small batches, because decoded documents need several times the memory of their BSON, and large
         documents do not fit into the processor caches.
         """
         batch, work = reply.batch, LongWork()
-        if not isinstance(batch, Batch) or self._raw or size * len(self._arrived) > _DECODED:
+        if not isinstance(batch, Batch) or self._raw or size * len(self._arrived) > _MAX_DECODED_BYTES:
             return
         while any(each is reply for each, _size in self._arrived) and batch.decode_ahead():
             work.checkpoint()
@@ -149,7 +149,7 @@ class ReadAhead:
         more = reply.cursor_id != 0 and (self._left is None or self._left > 0)
         self._operation = operation.next_get_more(reply) if more else None
 
-    def _interrupted(self) -> AutoReconnect:
+    def _create_interruption_error(self) -> AutoReconnect:
         return AutoReconnect(f"{self._address}: the read-ahead of a batch was interrupted")
 
     def _wait(self, deadline: float | None) -> None:
@@ -180,7 +180,7 @@ def checked_read_ahead_limits(batches: int, max_bytes: int) -> tuple[int, int]:
 
 
 def check_session(session: SessionHandle | None) -> None:
-    """Raise InvalidOperation for an explicit session, whose commands the application orders."""
+    """Raise InvalidOperation for an explicit session, because the application sets the order of its commands."""
     if session is not None and not isinstance(session, ImplicitSession):
         raise InvalidOperation(
             "a cursor in an explicit session cannot read ahead: a session runs one command at a time, in the order of "

@@ -38,13 +38,13 @@ class ServerCursor:
     opened: InitVar[CursorReply]
     session: InitVar[SessionHandle | None]
     codec_options: InitVar[CodecOptions[Value]]
-    limit: int = 0  # maximum number of documents, or 0. A negative limit allows one batch
+    limit: int = 0  # maximum number of documents. 0 means no limit. A negative limit allows one batch
     batch_size: int = 0  # the number of documents in each later batch, or 0 if the server chooses
     max_await_time_ms: int | None = None
     tailable: bool = False  # True if an empty batch ends an iteration
     comment: Value = None
     raw: bool = False
-    deadline: float | None = None  # of the whole cursor. None if each iteration has a limit
+    deadline: float | None = None  # deadline of the whole cursor, or None if each iteration has its own
     exhaust: bool = False
     keeps_session: InitVar[bool] = False  # True if another object ends the session
     documents: Iterator[Value] = _NO_DOCUMENTS  # list iterator over decoded documents
@@ -114,7 +114,7 @@ class ServerCursor:
         return ReadAhead(self._executor, reading, operation, session, self.deadline, self.batch_size, left)
 
     def _fetch_ahead(self) -> None:
-        """Send the next `getMore` now, because the application may then block the event loop."""
+        """Send the next `getMore` before the application can block the event loop."""
         if self.resources.ahead is not None and self.resources.ahead.start():
             sleep(0)
 
@@ -143,7 +143,7 @@ class ServerCursor:
         return True
 
     def _step(self, deadline: float | None) -> bool:
-        """Decode documents, fetch a batch, or wait for a reader. Return False after an empty batch."""
+        """Decode documents, fetch a batch, or wait for the reading greenlet. Return False after an empty batch."""
         if self._turn is not None:
             return self._turn.wait(deadline)
         with Turn(self) as turn:
@@ -161,7 +161,7 @@ class ServerCursor:
                 run = [raw] if raw else []
             else:
                 run = batch.decode_run()
-        except (PyMongoError, BSONError):  # an error of a custom type decoder may be temporary
+        except (PyMongoError, BSONError):  # also for a decoder error, which may be temporary
             self.drop()
             raise
         if self._batch is batch:  # a concurrent rewind() may have dropped the batch

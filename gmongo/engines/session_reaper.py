@@ -21,10 +21,10 @@ from gmongo.operations.end_sessions import KillSessions
 from gmongo.wire.address import Address
 from gmongo.wire.transport import without_frames
 
-# The delays before the cleanup attempts, in seconds. The command may arrive after the first attempt.
+# The delays before the cleanup attempts, in seconds. The interrupted command may arrive after the first attempt.
 _DELAYS = (0.1, 0.4, 1.5)
 _ATTEMPT_TIMEOUT = 1.0  # seconds
-# In this time, attempts without a reply do not count, because the server may be paused.
+# For this time after an interruption, attempts without a reply do not count, because the server may be paused.
 _UNANSWERED_TIMEOUT = 60.0  # seconds
 
 
@@ -55,8 +55,8 @@ class _InterruptedSession:
 class SessionReaper:
     """Queue of sessions and transactions from interrupted operations and finalisers. A greenlet processes the queue.
 
-    After the late replies to all interrupted commands, a session returns to the pool. The pool discards the session
-    if a `killSessions` command failed.
+    After the late replies to all interrupted commands, a session returns to the session pool, which discards the
+    session if a `killSessions` command failed.
     """
 
     def __init__(self, executor: Executor) -> None:
@@ -69,9 +69,9 @@ class SessionReaper:
         self._wakeup: Wakeup | None = None
 
     def take(self, session: ServerSession, abort: Operation | None) -> None:
-        """Add an unused session, or a transaction that `abort` ends, to the queue, in any thread.
+        """Add an unused session, or a transaction that `abort` ends, to the queue.
 
-        The method does no I/O, and does not switch greenlets.
+        Any thread may call this method, which does no I/O, and does not switch greenlets.
         """
         hub = self._executor.topology.hub
         if hub is not None:  # the client is open
@@ -89,9 +89,9 @@ class SessionReaper:
     def end_all(self) -> list[DocumentDict]:
         """Make one cleanup attempt for each session, 0.1 seconds or later after the interruption.
 
-        A `killSessions` that arrives before an interrupted `find` would leave the cursor open. A slow server may
-        therefore still open a cursor. Return the identifiers of these sessions for `endSessions`, which later closes
-        the cursor.
+        The wait is necessary, because a `killSessions` that arrives before an interrupted `find` would leave its
+        cursor open. Return the identifiers of the remaining sessions for `endSessions`, which closes a cursor that a
+        slow server opens later.
         """
         self._accept_taken()
         arrived_by = 0.0
@@ -106,7 +106,7 @@ class SessionReaper:
         return [remnant.session.lsid for remnant in self._remnants]
 
     def close(self) -> None:
-        """Forget all sessions, and stop the greenlet, without a switch of greenlets."""
+        """Forget all sessions, and end the reaper greenlet, without a switch of greenlets."""
         self._taken.clear()
         self._remnants.clear()
         if self._wakeup is not None:

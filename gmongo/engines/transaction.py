@@ -182,7 +182,7 @@ def with_transaction(
                 except BaseException as error:
                     if ending.is_needed:
                         ending.give_up_by_deadline(error, deadline, limit)
-                    if not isinstance(error, Exception) or not loop.retries_after(error):
+                    if not isinstance(error, Exception) or not loop.permits_retry(error):
                         raise
                 else:
                     if not ending.is_needed or loop.commit():
@@ -194,7 +194,7 @@ def with_transaction(
 
 @dataclass(eq=False, repr=False)
 class _RetryLoop:
-    """State of the retries of one :func:`with_transaction` call. Retries stop at the time `_end`."""
+    """State of the retries of one :func:`with_transaction` call. No retry begins after the time `_end`."""
 
     _ending: TransactionEnd
     _end: float
@@ -202,14 +202,14 @@ class _RetryLoop:
     _retries: int = 0
     error: Exception = _NO_ERROR  # the cause of the last retry
 
-    def retries_after(self, error: Exception) -> bool:
+    def permits_retry(self, error: Exception) -> bool:
         """Return True if `error` permits a retry. Raise an error after the time limit."""
         if not isinstance(error, PyMongoError) or not error.has_error_label(TRANSIENT):
             if self._retries and getattr(error, "timeout", False) and error.__cause__ is None:
                 error.__cause__ = self.error  # the cause of the last retry
             return False
         if _clock.monotonic() >= self._end:
-            raise self._timeout(error)
+            raise self._create_timeout_error(error)
         self.error = error
         return True
 
@@ -222,11 +222,11 @@ class _RetryLoop:
             except PyMongoError as error:
                 code = getattr(error, "code", None)
                 if not error.has_error_label(UNKNOWN_RESULT) or code == codes.MAX_TIME_MS_EXPIRED:
-                    if not self.retries_after(error):
+                    if not self.permits_retry(error):
                         raise
                     return False
                 if _clock.monotonic() >= self._end:
-                    raise self._timeout(error)
+                    raise self._create_timeout_error(error)
                 if retries:
                     # The specification forbids a backoff only before the first retry. Without a backoff, a load
                     # balancer that closes all connections would receive thousands of retries per second.
@@ -243,10 +243,10 @@ class _RetryLoop:
     def _wait(self, retries: int, error: Exception) -> None:
         delay = _random.random() * min(_MAX_BACKOFF, _FIRST_BACKOFF * _BACKOFF_GROWTH**retries)
         if _clock.monotonic() + delay >= self._end:
-            raise self._timeout(error)
+            raise self._create_timeout_error(error)
         sleep(timer_delay(delay))
 
-    def _timeout(self, error: Exception) -> PyMongoError:
+    def _create_timeout_error(self, error: Exception) -> PyMongoError:
         """Return the timeout error that replaces `error`, with the labels of `error`."""
         timeout: PyMongoError
         reason = f"{error}{self._ending.describe_missing_primary()}"

@@ -22,7 +22,7 @@ _HELLO_COMMANDS = frozenset({"hello", "ismaster"})
 
 
 class SentCommand:
-    """Command in progress. `trace` is the trace of the operation, or None without observers."""
+    """Command in progress. `trace` is the trace of the operation, or None if the client has no observers."""
 
     def __init__(
         self, command: Document, database: str, request_id: int, operation_id: int, connection: Connection, trace: Any
@@ -47,11 +47,11 @@ class CommandEvents:
         self._listeners = listeners
         self._logger = log.silence if silent else log.command_log
         self._is_logged = log.enabled_check(self._logger)
-        # True if a listener or a log needs events. Otherwise the hot path skips the methods below.
+        # Returns True if a listener or a log needs events. Otherwise the hot path publishes no event.
         self.is_enabled = log.enabled_check(self._logger, listeners)
 
     def monitored_reply(self, decode: Callable[[DocumentDict], DocumentDict], reply: DocumentDict) -> Document:
-        """Return the reply for events and logs. Without listeners, its batch stays undecoded."""
+        """Return the reply for events and logs. Without listeners, the batch in the reply stays undecoded."""
         return decode(reply) if self._listeners else reply
 
     def started(self, sent: SentCommand) -> None:

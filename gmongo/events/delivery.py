@@ -26,8 +26,8 @@ from gmongo.errors import PyMongoError
 
 _log = logging.getLogger("gmongo.events")
 
-# Maximum wait for the delivery of an earlier event, in seconds. A listener may never return, or
-# may wait for a greenlet that uses the client.
+# Maximum wait for the delivery of an earlier event, in seconds. The listener of this event may never
+# return, or may wait for a greenlet that uses the client.
 _MAX_WAIT = 1.0
 # Additional wait in seconds. If the application has blocked the event loop, the wait `_MAX_WAIT`
 # may end before other greenlets can deliver their events.
@@ -53,14 +53,14 @@ class Delivery:
         self._events: deque[tuple[_GreenletEvents, Callable[..., None], tuple[object, ...]]] = deque()
         self._events_by_greenlet: dict[greenlet, _GreenletEvents] = {}
         self._block_depth = 0
-        self._left = 0  # number of events that substitutes must deliver
+        self._left_to_substitutes = 0  # number of events that substitutes must deliver
         self._dropped = 0
         self._delivered = 0
         self._stuck = False  # True if the listener of the first event has not returned in time
 
     def record(self, publish: Callable[..., None], *arguments: object) -> bool:
         """Record a call ``publish(*arguments)`` without a switch. Return False if the driver dropped the event."""
-        if self._left >= _MAX_UNDELIVERED:
+        if self._left_to_substitutes >= _MAX_UNDELIVERED:
             self._dropped += 1
             return False
         current = getcurrent()
@@ -154,24 +154,24 @@ class Delivery:
     def _hand_to_substitute(self, pending: _GreenletEvents) -> None:
         """Let a substitute deliver these events after all earlier events. Do not switch greenlets."""
         pending.context = copy_context()
-        self._left += pending.size
+        self._left_to_substitutes += pending.size
         if self._events[0][0] is pending:
             self._wake(pending)
 
     def _deliver_as_substitute(self, pending: _GreenletEvents) -> None:
         pending.context = None
-        self._left -= pending.size
+        self._left_to_substitutes -= pending.size
         self._events_by_greenlet[getcurrent()] = pending
         self._report_dropped()
         self.deliver()
 
     def _replace_substitute(self, ended: Greenlet[..., None], pending: _GreenletEvents) -> None:
-        """Start another substitute if the substitute `ended` was killed before its start."""
+        """Start a new substitute if the substitute `ended` was killed before its start."""
         if pending.substitute is ended and pending.context is not None and pending.size:
             self._wake(pending)
 
     def _report_dropped(self) -> None:
-        if self._dropped and self._left < _MAX_UNDELIVERED:
+        if self._dropped and self._left_to_substitutes < _MAX_UNDELIVERED:
             dropped, self._dropped = self._dropped, 0
             safely(_log.warning, "%d events were not delivered, because listeners did not return in time", dropped)
 
@@ -183,5 +183,5 @@ class Delivery:
             pending.size = 0
         self._events.clear()
         self._events_by_greenlet.clear()
-        self._block_depth = self._left = self._dropped = 0
+        self._block_depth = self._left_to_substitutes = self._dropped = 0
         self._stuck = False

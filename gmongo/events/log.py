@@ -105,7 +105,7 @@ def log(logger: logging.Logger, text: object, structured: DocumentDict, level: i
 
 
 def _handle_record(logger: logging.Logger, text: object, structured: DocumentDict, level: int) -> None:
-    # `Logger.log` would search the stack for the caller. The record names this function instead.
+    # `Logger.log` would search the stack for the caller. The record names the function `log` instead.
     make_record = logging.getLogRecordFactory()
     record = make_record(logger.name, level, __file__, 0, "%s", (text,), None, "log")
     record.structured = structured

@@ -47,7 +47,7 @@ class PoolEvents:
         self._server = address_text(address)
         self._address_fields = address_fields(address)
         self._logger = silence if silent else connection_log
-        # True if a listener or a log needs events. Otherwise the hot path skips the methods below.
+        # Returns True if a listener or a log needs events. Otherwise the hot path publishes no event.
         self.is_enabled = enabled_check(self._logger, listeners)
 
     def record(self, publish: Callable[..., None], *arguments: object) -> None:

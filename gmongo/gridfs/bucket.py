@@ -129,7 +129,7 @@ class GridFSBucket(_FileFinder):
 
     def _create_file(
         self,
-        chosen_id: DocumentDict,
+        fields: DocumentDict,
         filename: str,
         chunk_size_bytes: int | None,
         metadata: Document | None,
@@ -140,8 +140,8 @@ class GridFSBucket(_FileFinder):
         if chunk_size_bytes is not None:
             size = checked_size("chunk_size_bytes", chunk_size_bytes)
         if metadata is not None:
-            chosen_id["metadata"] = metadata
-        file = GridIn(self._collection, session, filename=filename, chunk_size=size, **chosen_id)
+            fields["metadata"] = metadata
+        file = GridIn(self._collection, session, filename=filename, chunk_size=size, **fields)
         file._storage = self._storage  # all files share the storage, which creates the indexes only once
         return file
 

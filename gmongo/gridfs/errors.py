@@ -18,4 +18,4 @@ class NoFile(GridFSError):
 
 
 class FileExists(GridFSError):
-    """Another file has this ``_id``."""
+    """A file with the same ``_id`` already exists."""

@@ -50,7 +50,7 @@ class GridFS(_FileFinder):
 
         :param data: the contents: bytes, text (if `encoding` is set), or a file, which the driver reads to its end.
         :param kwargs: the parameters of :class:`GridIn`, which are fields of the description, such as ``filename``.
-        :raises TypeError: `data` has another type, or `data` is text without an encoding.
+        :raises TypeError: `data` has the wrong type, or `data` is text without an encoding.
         :raises FileExists: another file has this ``_id``.
         """
         with GridIn(self._collection, **kwargs) as file:
@@ -78,7 +78,7 @@ class GridFS(_FileFinder):
         :param filename: the name of the file; None (the default) matches any name.
         :param version: 0 is the oldest version, 1 the next, -1 (the default) the newest, -2 the second newest.
         :param kwargs: further fields of the description, with the values that the file must have.
-        :raises NoFile: the file does not exist.
+        :raises NoFile: the file or the version does not exist.
         """
         query = kwargs if filename is None else {**kwargs, "filename": filename}
         document = find_revision(self._storage, query, "version", -1 if version is None else version, session)
@@ -93,7 +93,7 @@ class GridFS(_FileFinder):
 
         :param filename: the name of the file; None (the default) matches any name.
         :param kwargs: further fields of the description, with the values that the file must have.
-        :raises NoFile: the file does not exist.
+        :raises NoFile: no file matches.
         """
         return self.get_version(filename, session=session, **kwargs)
 

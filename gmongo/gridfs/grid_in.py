@@ -87,18 +87,18 @@ class GridIn(storage.FileProperties):
         self._sent_description: Document | None = None  # the description that the server may have stored
         self._unanswered = False  # True if the server may still perform the last insert, which has no reply
         self._failure: BaseException | None = None  # the first failure of the upload
-        self._removal_started = False  # True if a background greenlet is removing the chunks
+        self._removal_started = False  # True if a background greenlet removes, or has removed, the chunks
         self._closed = False
         self._use = storage.ExclusiveUse("GridIn")
 
     def write(self, data: object) -> None:
         """Write bytes, text, or the rest of a readable file.
 
-        If a read of the file fails, the driver removes the stored chunks.
+        If `data` is a readable file, and the call fails, the driver removes the stored chunks.
 
         :param data: bytes, text (if `encoding` is set), or an object with a ``read`` method.
         :raises ValueError: the file is closed.
-        :raises TypeError: `data` has another type, or `data` is text without an encoding.
+        :raises TypeError: `data` has the wrong type, or `data` is text without an encoding.
         :raises FileExists: another file has this ``_id``.
         :raises InvalidOperation: another greenlet uses the file, or an exception interrupted an earlier call.
         :raises PyMongoError: this call or an earlier call could not store chunks.
@@ -108,19 +108,19 @@ class GridIn(storage.FileProperties):
                 raise ValueError("cannot write to a closed file")
             self._raise_failure()
             read = getattr(data, "read", None)
-            content = b"" if read is not None else self._bytes_of(data)
+            content = b"" if read is not None else self._convert_to_bytes(data)
             try:
                 with until(self._deadline):
                     self._write_bytes(content)
                     while read is not None and (part := read(self.chunk_size)):
-                        self._write_bytes(self._bytes_of(part))
+                        self._write_bytes(self._convert_to_bytes(part))
             except BaseException as error:
                 self._record_failure(error)
                 if read is not None:
                     self._remove_after_failure(error)
                 raise
 
-    def _bytes_of(self, data: object) -> Buffer:
+    def _convert_to_bytes(self, data: object) -> Buffer:
         if isinstance(data, (bytes, bytearray, memoryview)):
             return data
         if not isinstance(data, str):
@@ -147,7 +147,7 @@ class GridIn(storage.FileProperties):
 
         :param sequence: an iterable of elements that :meth:`write` accepts.
         :raises ValueError: the file is closed.
-        :raises TypeError: an element has another type.
+        :raises TypeError: an element has the wrong type.
         """
         for data in sequence:
             self.write(data)
@@ -246,7 +246,7 @@ class GridIn(storage.FileProperties):
         self._buffer.clear()
         self._chunks = []
         if interrupted:
-            self._start_removal()  # the application may not call abort() after an interruption
+            self._start_removal()  # perhaps the application does not call abort()
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
@@ -274,7 +274,7 @@ class GridIn(storage.FileProperties):
         except errors.PyMongoError:
             raise
         except BaseException:
-            self._start_removal()  # after an interruption, the application may not repeat the call
+            self._start_removal()  # perhaps the application does not repeat an interrupted call
             raise
 
     def _start_removal(self) -> None:
@@ -374,7 +374,7 @@ class GridIn(storage.FileProperties):
 
     @property
     def md5(self) -> str | None:
-        """The MD5 digest, None for new files. Before the file is closed, the property raises AttributeError."""
+        """The MD5 digest, or None for a new file. Before the file is closed, the property raises AttributeError."""
         self._field_when_closed("length")
         return self._file.get("md5")
 

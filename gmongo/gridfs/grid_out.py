@@ -96,7 +96,7 @@ class GridOut(storage.FileProperties, io.IOBase):
 
     @property
     def upload_date(self) -> datetime.datetime:
-        """The time of the upload in UTC, or None if another program stored no time."""
+        """The time of the upload in UTC, or None if the description contains no time."""
         return cast("datetime.datetime", self._description().get("uploadDate"))
 
     aliases: list[str] | None = storage.description_field("aliases", "The other names of the file, or None.")
@@ -187,7 +187,7 @@ class GridOut(storage.FileProperties, io.IOBase):
     def readlines(self, hint: int | None = -1) -> list[bytes]:
         """Return the remaining lines.
 
-        :param hint: the total size of the lines, in bytes, at which the method stops. None, zero, or a negative
+        :param hint: the total size of the lines, in bytes, above which the method ends. None, zero, or a negative
             number (-1 by default) reads all lines.
         :raises CorruptGridFile: a chunk is missing or has the wrong size.
         :raises InvalidOperation: another greenlet uses the file.
@@ -286,7 +286,7 @@ class GridOut(storage.FileProperties, io.IOBase):
 
         :param pos: the offset in bytes.
         :param whence: the origin: ``os.SEEK_SET`` (the default), ``os.SEEK_CUR`` or ``os.SEEK_END``.
-        :raises OSError: `whence` has another value, or the new position is negative.
+        :raises OSError: `whence` is not one of these constants, or the new position is negative.
         :raises InvalidOperation: another greenlet uses the file.
         """
         with self._use:

@@ -26,7 +26,7 @@ from gmongo.read_preferences import Primary
 from gmongo.wire.reply_schema import is_integer
 
 DEFAULT_CHUNK_SIZE = 255 * 1024
-"""The default chunk size in bytes. A chunk together with its other fields is slightly smaller than 256 KiB."""
+"""The default chunk size in bytes. The document of a chunk is slightly smaller than 256 KiB."""
 
 _FILES_INDEX = {"filename": 1, "uploadDate": 1}
 _CHUNKS_INDEX = {"files_id": 1, "n": 1}

@@ -260,11 +260,11 @@ class EventListeners:
             raise TypeError(f"event_listeners must be a list or tuple of listeners, not {short(listeners)}")
         checked = map(_checked_listener, listeners)
         self.all = [*(_registered if registered else ()), *checked]
-        self.command = _of_kind(CommandListener, self.all)
-        self.pool = _of_kind(ConnectionPoolListener, self.all)
-        self.heartbeat = _of_kind(ServerHeartbeatListener, self.all)
-        self.server = _of_kind(ServerListener, self.all)
-        self.topology = _of_kind(TopologyListener, self.all)
+        self.command = _select_by_kind(CommandListener, self.all)
+        self.pool = _select_by_kind(ConnectionPoolListener, self.all)
+        self.heartbeat = _select_by_kind(ServerHeartbeatListener, self.all)
+        self.server = _select_by_kind(ServerListener, self.all)
+        self.topology = _select_by_kind(TopologyListener, self.all)
 
 
 def publish(listeners: Iterable[_Listener], method_name: str, event: object) -> None:
@@ -296,5 +296,5 @@ def _checked_listener(listener: object) -> object:
     return listener
 
 
-def _of_kind(kind: type[_L], listeners: Iterable[object]) -> tuple[_L, ...]:
+def _select_by_kind(kind: type[_L], listeners: Iterable[object]) -> tuple[_L, ...]:
     return tuple(listener for listener in listeners if isinstance(listener, kind))

@@ -49,7 +49,7 @@ class Write:
     def __init__(self, index: int, model: _Model, codec_options: CodecOptions[Value]) -> None:
         self.index = index
         self.namespace: str = model.namespace or ""
-        self.document = _document_of(model)
+        self.document = _convert_to_document(model)
         self.kind = next(iter(self.document))
         self.multi: bool = self.document.get("multi", False)
         self.encoded: bytes = bson.encode(self.document, False, codec_options)
@@ -156,7 +156,7 @@ def check_unacknowledged_models(requests: list[_Model]) -> None:
                 raise needs_reply_error(name)
 
 
-def _document_of(model: _Model) -> DocumentDict:
+def _convert_to_document(model: _Model) -> DocumentDict:
     """Convert a write model to an element of the command field ``ops``, with the namespace index 0."""
     if isinstance(model, models.InsertOne):
         models.check_is_mapping("document", model.document)
@@ -184,8 +184,8 @@ def _with_id_first(document: Value) -> Value:
 
 
 COUNTS = ("nInserted", "nUpserted", "nMatched", "nModified", "nDeleted")
-_SUM = {**dict.fromkeys((*COUNTS, "nErrors"), COUNT), "writeConcernError": DOCUMENT}
-_ONE = {
+_SUMMARY_SCHEMA = {**dict.fromkeys((*COUNTS, "nErrors"), COUNT), "writeConcernError": DOCUMENT}
+_RESULT_SCHEMA = {
     **dict.fromkeys(("idx", "n", "nModified"), COUNT),
     **{name: ERROR[name] for name in ("ok", "code", "errmsg")},
     "upserted": DOCUMENT,
@@ -265,7 +265,7 @@ class BulkWriteBatch(CursorOperation):
         return reply
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
-        check(reply, _SUM)
+        check(reply, _SUMMARY_SCHEMA)
         opened = super().result(reply, address)
         if isinstance(opened.batch, list):
             for each in opened.batch:
@@ -274,8 +274,8 @@ class BulkWriteBatch(CursorOperation):
 
     def check_result(self, result: Value) -> None:
         """Check a document of the cursor, which contains the result of one operation."""
-        check(result, _ONE, "a result")
-        index = required_field(result, "idx", _ONE["idx"])
-        required_field(result, "ok", _ONE["ok"])
+        check(result, _RESULT_SCHEMA, "a result")
+        index = required_field(result, "idx", _RESULT_SCHEMA["idx"])
+        required_field(result, "ok", _RESULT_SCHEMA["ok"])
         if index >= len(self.taken):
             raise unexpected("idx of a result", f"from 0 to {len(self.taken) - 1}", index)

@@ -20,22 +20,22 @@ from gmongo.wire.message import EXHAUST_ALLOWED, Buffer, encode_op_msg
 from gmongo.wire.reply import WHOLE_BELOW, Batch, cut_batch, decode_cursor, is_well_formed
 from gmongo.wire.reply_schema import CURSOR, DOCUMENT, DOCUMENTS, check
 
-# Names of modifiers in a legacy query, with the names of the fields in the find command.
+# Modifier of a legacy query -> field of the find command. The names in `_SAME` differ only in the dollar sign.
 _SAME = ("comment", "explain", "hint", "max", "maxScan", "maxTimeMS", "min", "returnKey", "showRecordId", "snapshot")
 _MODIFIERS = {f"${name}": name for name in _SAME} | {"$orderby": "sort", "$showDiskLoc": "showRecordId"}
 # Fields of a legacy query without a field in the find command. The collection sets the read preference.
-_NO_MODIFIERS = ("$query", "$readPreference")
+_NOT_MODIFIERS = ("$query", "$readPreference")
 
 
 def without_modifiers(filter: Document, fields: DocumentDict) -> tuple[Document, DocumentDict]:
-    """Return the filter of a legacy query with ``$query``, and `fields` with its modifiers."""
+    """Return the filter and the fields of a find command. A legacy query has ``$query`` and modifiers."""
     if "$query" not in filter:
         return filter, fields
-    modifiers = {_MODIFIERS.get(name, name): value for name, value in filter.items() if name not in _NO_MODIFIERS}
+    modifiers = {_MODIFIERS.get(name, name): value for name, value in filter.items() if name not in _NOT_MODIFIERS}
     return filter["$query"], {**fields, **modifiers}
 
 
-_ONLY_DOCUMENTS = frozenset({dict}).issuperset
+_are_dict_types = frozenset({dict}).issuperset
 
 
 class CursorReply(NamedTuple):
@@ -84,19 +84,19 @@ class CursorOperation(Operation):
             cursor = reply["cursor"]
             cursor_id, namespace, batch = cursor["id"], cursor["ns"], cursor[self.batch_field]
         except (KeyError, TypeError):
-            return self._checked(reply, address)
+            return self._check_reply(reply, address)
         # Fast path for well-formed replies.
         if (
             isinstance(cursor_id, int)
             and namespace.__class__ is str
             and "." in namespace
-            and (_ONLY_DOCUMENTS(map(type, batch)) if batch.__class__ is list else batch.__class__ is Batch)
+            and (_are_dict_types(map(type, batch)) if batch.__class__ is list else batch.__class__ is Batch)
             and cursor.get("postBatchResumeToken", cursor).__class__ is dict
         ):
             return CursorReply(cursor_id, namespace, batch, address, reply)
-        return self._checked(reply, address)
+        return self._check_reply(reply, address)
 
-    def _checked(self, reply: DocumentDict, address: Address) -> CursorReply:
+    def _check_reply(self, reply: DocumentDict, address: Address) -> CursorReply:
         cursor = required_field(reply, "cursor", DOCUMENT)
         check(cursor, CURSOR, "a cursor")
         for name in ("id", "ns"):
@@ -166,7 +166,7 @@ class ExhaustFind(Find):
     def command(self, hello: Hello) -> DocumentDict:
         """Return the command, or raise InvalidOperation if the mongos is too old.
 
-        Skip the check behind a load balancer. On an old mongos, the cursor sends normal `getMore`s.
+        Skip the check behind a load balancer, where the cursor sends normal `getMore`s to an old mongos.
         """
         too_old = hello.is_mongos and hello.max_wire_version < wire_versions.EXHAUST_ON_MONGOS
         if too_old and hello.service_id is None:
@@ -189,7 +189,7 @@ class FindOne(Find):
             batch = None
         if batch.__class__ is list and (not batch or batch[0].__class__ is dict):
             return batch[0] if batch else None
-        batch = self._checked(reply, address).batch
+        batch = self._check_reply(reply, address).batch
         documents = batch.decode_run() if isinstance(batch, Batch) else batch
         return documents[0] if documents else None
 

@@ -23,7 +23,7 @@ _PARAMETERS = """
 :param filter: a query; ``{}`` matches every document.
 :param update: operators such as ``{"$set": {"a": 1}}``, or a list of stages. The bulk write checks the operators.
 :param upsert: True inserts a document if no document matches; None uses the server's default, which is False.
-:param collation: a ``Collation`` or an equal mapping; None (the default) uses the collection's collation.
+:param collation: a ``Collation``, or its fields as a mapping; None (the default) uses the collection's collation.
 :param array_filters: conditions for array elements, which the update names as ``$[name]``; None by default.
 :param hint: an index name, or the keys as for ``create_index``; None (the default) sets no hint.
 :param namespace: ``"database.collection"``, only for ``MongoClient.bulk_write``; None by default.
@@ -123,7 +123,7 @@ class DeleteOne(_Delete):
 
     :param hint: an index name, or the keys as for ``create_index`` (MongoDB 4.4); None (the default) sets no hint.
     :raises TypeError: a parameter has the wrong type.
-    :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
+    :raises ValueError: `namespace` has no dot, or `hint` is an empty list or mapping of keys.
     """
 
     __slots__ = ()
@@ -138,7 +138,7 @@ class DeleteMany(_Delete):
 
     :param hint: an index name, or the keys as for ``create_index`` (MongoDB 4.4); None (the default) sets no hint.
     :raises TypeError: a parameter has the wrong type.
-    :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
+    :raises ValueError: `namespace` has no dot, or `hint` is an empty list or mapping of keys.
     """
 
     __slots__ = ()
@@ -151,9 +151,9 @@ class ReplaceOne(_Model, Generic[DocumentType]):
 
     Specification: CRUD API, "Bulk Write Models".
 
-    :param replacement: the new document. The bulk write checks that no update operator is the first field.
+    :param replacement: the new document. The bulk write checks that its first field is no update operator.
     :raises TypeError: a parameter has the wrong type.
-    :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
+    :raises ValueError: `namespace` has no dot, or `hint` or `sort` is an empty list or mapping.
     """
 
     _fields = ("filter", "replacement", "upsert", "collation", "hint", "namespace", "sort")
@@ -218,7 +218,7 @@ class UpdateMany(_Update):
     Specification: CRUD API, "Bulk Write Models".
 
     :raises TypeError: a parameter has the wrong type.
-    :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
+    :raises ValueError: `namespace` has no dot, or `hint` is an empty list or mapping of keys.
     """
 
     _fields = ("filter", "update", "upsert", "collation", "array_filters", "hint", "namespace")
@@ -233,7 +233,7 @@ class UpdateOne(_Update):
     Specification: CRUD API, "Bulk Write Models".
 
     :raises TypeError: a parameter has the wrong type.
-    :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
+    :raises ValueError: `namespace` has no dot, or `hint` or `sort` is an empty list or mapping.
     """
 
     _fields = ("filter", "update", "upsert", "collation", "array_filters", "hint", "namespace", "sort")
@@ -336,7 +336,7 @@ def _format_arguments(options: Document) -> str:
 
 
 def checked_mapping(option: str, value: Document) -> Document:
-    """Return a dict unchanged, or a copy of a mapping as a dict. Raise TypeError for another value."""
+    """Return a dict unchanged, or a mapping as a new dict. Raise TypeError if `value` is no mapping."""
     if isinstance(value, dict):
         return value
     check_is_mapping(option, value)

@@ -45,7 +45,7 @@ class RunCommand(Operation):
         options = self.context.codec_options
         reply: DocumentDict = bson.decode(body, options)
         if options is not DEFAULT_CODEC_OPTIONS and options.type_registry != DEFAULT_CODEC_OPTIONS.type_registry:
-            # Decode the fields that the driver reads again, without custom types.
+            # Decode again, without custom types, the fields that the driver reads.
             plain_reply = bson.decode(body)
             if isinstance(reply, MutableMapping):
                 reply.update((name, plain_reply[name]) for name in OWN_FIELDS & plain_reply.keys())

@@ -26,8 +26,8 @@ _SEQUENCES = {"insert": "documents", "update": "updates", "delete": "deletes"}
 _IDENTIFIERS = {kind: name.encode() + b"\x00" for kind, name in _SEQUENCES.items()}
 # Fields that an unacknowledged write must not have, because the server would not report their errors.
 _NEED_A_REPLY = ("collation", "arrayFilters")
-# Fields that older servers reject, even without a reply. Each row contains the command, the field, the minimum wire
-# version and the server release.
+# Fields that older servers reject. An unacknowledged write would hide the error. Each row contains the command, the
+# field, the minimum wire version and the server release.
 _NEED_A_RELEASE = (
     ("update", "sort", wire_versions.SORT_OF_UPDATES, "8.0"),
     ("delete", "hint", wire_versions.HINT_OF_ANY_WRITE, "4.4"),
@@ -228,7 +228,7 @@ class SingleWrite(_Write):
         return [encoded]
 
     def result(self, reply: DocumentDict, address: Address) -> DocumentDict:
-        # Fast path for replies without errors and upserts.
+        # Fast path for replies with neither errors nor upserts.
         if _UNUSUAL.isdisjoint(reply) and reply.get("n").__class__ is reply.get("nModified", 0).__class__ is int:
             return reply
         check_written(reply, 1)

@@ -28,7 +28,7 @@ def read_concern(options: Document) -> ReadConcern:
 
 
 def read_preference(options: Document) -> _ReadPreference:
-    """Return the read preference. Raise ConfigurationError if the mode is primary, and other options are set."""
+    """Return the read preference. Raise ConfigurationError for the mode primary with tags or a maximum staleness."""
     if "read_preference" in options:
         preference: _ReadPreference = options["read_preference"]
         return preference

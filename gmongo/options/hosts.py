@@ -19,7 +19,7 @@ Address = tuple[str, int | None]
 
 
 def parse_hosts(hosts: str, default_port: int | None) -> list[Address]:
-    """Parse a comma-separated list of hosts without percent-encoding."""
+    """Parse a comma-separated list of hosts. The function decodes no percent-encoding."""
     return [parse_host(entity, default_port) for entity in hosts.split(",")]
 
 
@@ -58,7 +58,7 @@ def parse_host(entity: str, default_port: int | None = DEFAULT_PORT) -> Address:
             )
         port = text if colon else default_port
     if not host:
-        raise InvalidHost("a host is empty, or there is a comma too many between hosts")
+        raise InvalidHost("a host is empty, or the list of hosts has a superfluous comma")
     return host.lower(), _checked_port(port) if isinstance(port, str) else port
 
 

@@ -66,7 +66,7 @@ def metrics(value: object) -> DocumentDict | None:
 
 
 def _checked_mapping(value: object, names: tuple[str, ...]) -> DocumentDict | None:
-    """Check a mapping that may have the keys `names`: ``enabled`` first, and an OpenTelemetry provider last."""
+    """Check None, or a mapping with keys in `names`. The last name is the key of an OpenTelemetry provider."""
     if value is None:
         return None
     if not isinstance(value, Mapping):

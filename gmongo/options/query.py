@@ -37,7 +37,7 @@ def split_options(opts: str, validate: bool, warn: bool, normalize: bool, has_sl
 
 
 def validated(options: Document, warn: bool) -> Options:
-    """Convert the values of options as :func:`split_options` does."""
+    """Replace aliases and convert the values of options, as :func:`split_options` does."""
     return _validate(_replace_aliases(Options(options)), {name.lower(): name for name in options}, warn)
 
 
@@ -80,7 +80,7 @@ def refuse_hidden_options(text: str) -> None:
         option = find_option(name)
         if option is not None and option.protects:
             raise InvalidURI(
-                f"{option.name}= must be an option of its own: the first option follows a '?', each other one an '&'"
+                f"{option.name}= must be an option of its own: a '?' precedes the first option, an '&' each later one"
             )
 
 
@@ -93,7 +93,7 @@ def _refuse_contradictions(pairs: Pairs) -> None:
         option = find_option(name)
         if option is not None and option.insecure is not None and flags.setdefault(option.name, value) != value:
             names = f"{option.name} and its alias {option.aliases[0]}" if option.aliases else option.name
-            raise InvalidURI(f"{names} must have the same value wherever given")
+            raise InvalidURI(f"{names} must have the same value every time")
     if any(name.lower() == "authsource" and not value for name, value in pairs):
         raise InvalidURI("authSource must not be empty")
 
@@ -116,7 +116,7 @@ def _collect_options(pairs: Pairs, unquotable: Collection[str]) -> Options:
 
 
 def _replace_aliases(options: Options) -> Options:
-    """Replace aliases by canonical names. If an option has both names, the value of the canonical name takes effect."""
+    """Replace aliases by canonical names. If both names are given, the value of the canonical name takes effect."""
     result = Options()
     for name, value in options.items():
         option = find_option(name)

@@ -12,7 +12,7 @@ from gmongo.options.table import find_option, unknown_option
 DEFAULT_MAX_POOL_SIZE = 100
 MIN_HEARTBEAT_SECONDS = 0.5
 
-# A client may set the first option of a group, or the other options of the group. The values do not matter.
+# A client may set at most one option of each group, with any value.
 _EXCLUSIVE_TLS_OPTIONS = (
     ("tlsInsecure", "tlsAllowInvalidHostnames"),
     (
@@ -61,7 +61,7 @@ _CLIENT_RULES: tuple[tuple[Callable[[Document], object], str], ...] = (
     ),
     (
         lambda options: not options.get("drainlatereplies") and any_option_set(options, _LIMITS_OF_LATE_REPLIES),
-        f"{' and '.join(_LIMITS_OF_LATE_REPLIES)} are limits of drainLateReplies=true",
+        f"{' and '.join(_LIMITS_OF_LATE_REPLIES)} need drainLateReplies=true",
     ),
     (
         lambda options: options.get("heartbeatfrequencyms", MIN_HEARTBEAT_SECONDS) < MIN_HEARTBEAT_SECONDS,
@@ -69,7 +69,7 @@ _CLIENT_RULES: tuple[tuple[Callable[[Document], object], str], ...] = (
     ),
     (
         lambda options: options.get("tls") is False and _relies_on_tls(options),
-        "tls=false cannot be used with a TLS option that asks for a check or names a file",
+        "tls=false cannot be used with a TLS option that requires a check or names a file",
     ),
     (
         lambda options: (
@@ -141,7 +141,7 @@ def validate_keyword_options(keywords: Document) -> DocumentDict:
 
 
 def overriding_options(keywords: Document, uri: Document) -> DocumentDict:
-    """Return the keyword options that override options in a URI. `uri` contains the options in the URI.
+    """Return the keyword options that take effect together with a URI. `uri` contains the options in the URI.
 
     The value None does not override an option that protects the client. A value that is less secure
     than the value in the URI raises InvalidURI.

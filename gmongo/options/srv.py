@@ -47,7 +47,7 @@ class Answer(NamedTuple):
 def lookup(name: str, record_type: str, timeout: float, ref: bool = True) -> Answer:
     """Send a DNS query in a native thread. If the name or the records do not exist, the answer has no records.
 
-    The query and all its retries may take `timeout` seconds. If `ref` is True, the query keeps the event loop alive.
+    The query with its retries takes at most `timeout` seconds. If `ref` is True, the query keeps the event loop alive.
     """
     import dns.resolver
 
@@ -85,7 +85,7 @@ class SrvName:
     timeout: float = _DEFAULT_TIMEOUT  # the time limit of each DNS query, in seconds
 
     def verified_hosts(self) -> Answer:
-        """Return the allowed hosts in the SRV records, and log a warning for each other host."""
+        """Return the allowed hosts in the SRV records, and log a warning for each host that is not allowed."""
         answer = self._look_up(ref=False)
         accepted = []
         for host, port in answer.records:
@@ -105,7 +105,7 @@ class SrvName:
         return Answer([(host.lower().rstrip("."), port) for host, port in answer.records], answer.ttl)
 
     def seeds(self, ref: bool = True) -> list[HostPort]:
-        """Return at most `max_hosts` seeds. A forbidden host raises ConfigurationError."""
+        """Return all seeds, or `max_hosts` random seeds. A host that is not allowed raises ConfigurationError."""
         hosts: list[HostPort] = self._look_up(ref).records
         for host, _ in hosts:
             if not self._accepts(host):

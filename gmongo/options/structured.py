@@ -90,7 +90,7 @@ def mechanism_properties(value: object) -> DocumentDict:
     properties = {str(name).upper(): value for name, value in properties.items()}
     unknown = next((name for name in properties if name not in allowed), None)
     if unknown is not None:
-        raise Rejected(f"made of the properties {', '.join(allowed)}; it has another one")
+        raise Rejected(f"made only of the properties {', '.join(allowed)}")
     return properties
 
 
@@ -104,7 +104,7 @@ def compressors(value: object) -> list[str]:
         raise Rejected("a list of compressors, or their names with commas between", wrong_type=True)
     known = [name for name in names if name in COMPRESSORS]
     if len(known) < len(names):
-        notice(f"compressors must be some of {', '.join(COMPRESSORS)}; {len(names) - len(known)} unknown left out")
+        notice(f"compressors must be some of {', '.join(COMPRESSORS)}; ignored names: {len(names) - len(known)}")
     return known
 
 

@@ -27,7 +27,7 @@ def read_uri(
     srv_options: Document = _NO_OPTIONS,
     resolve: bool = True,
 ) -> DocumentDict:
-    """Parse a connection string. :func:`gmongo.uri_parser.parse_uri` describes the other parameters and the result.
+    """Parse a connection string. :func:`gmongo.uri_parser.parse_uri` describes the result and the first six parameters.
 
     The field ``own`` of the result contains the options in the URI, without the options that DNS or the scheme sets.
 

@@ -16,7 +16,7 @@ Validator = Callable[[object], Any]
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 _TOO_MANY_MILLISECONDS = 1_000_000_000
-_DIGITS = re.compile(r"-?[0-9]{1,100}")  # for thousands of digits, int() raises a different error
+_DIGITS = re.compile(r"-?[0-9]{1,100}")  # int() raises ValueError for thousands of digits
 _SERVICE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,60}[A-Za-z0-9])?")
 _MAX_APPNAME_BYTES = 128
 

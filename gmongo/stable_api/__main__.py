@@ -38,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-m", dest="module", action="store_true", help="the program is a module, not a file")
     parser.add_argument("--json", action="store_true", help="write the report as JSON")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the report to FILE instead of standard error")
-    parser.add_argument("--check", action="store_true", help=f"exit with status {_FINDINGS_STATUS} after findings")
+    parser.add_argument("--check", action="store_true", help=f"exit with status {_FINDINGS_STATUS} if the audit fails")
     parser.add_argument("program", help="a Python file; with -m, a module")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the program")
     return parser

@@ -36,7 +36,7 @@ class Audit(CommandListener):
 
     @property
     def findings(self) -> list[Finding]:
-        """All findings: the most serious findings first, then the most frequent findings."""
+        """All findings, sorted by severity of the verdict and then by frequency, in descending order."""
         order = list(Verdict)
         return sorted(self._findings.values(), key=lambda each: (order.index(each.remark.verdict), -each.count))
 
@@ -83,7 +83,7 @@ class Audit(CommandListener):
 
 
 def _call_location() -> str:
-    """Return ``file:line`` of the innermost application frame, otherwise of a library frame."""
+    """Return ``file:line`` of the innermost application frame. Without such a frame, use a library frame."""
     fallback = ""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

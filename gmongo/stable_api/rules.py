@@ -158,7 +158,7 @@ def _explain_remarks(name: str, command: Document) -> Iterator[Remark]:
 
 
 def _documents_in(value: object) -> list[Document]:
-    """Return the documents in a list. The server rejects other elements."""
+    """Return the documents in a list. The server rejects elements that are not documents."""
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
         return []
     return [each for each in value if isinstance(each, Mapping)]

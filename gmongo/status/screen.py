@@ -49,10 +49,10 @@ class Screen:
             order = self._orders[self._page]
             self._orders[self._page] = order._replace(descending=not order.descending)
         elif key == "s":
-            self._sort_by_next(width)
+            self._sort_by_next_column(width)
         self._offset = max(0, self._offset + _SCROLL_STEPS.get(key, 0))
 
-    def _sort_by_next(self, width: int) -> None:
+    def _sort_by_next_column(self, width: int) -> None:
         names = [each.name for each in _PAGES[self._page][-1].visible_columns(width)]
         current = self._orders[self._page].column
         next_index = names.index(current) + 1 if current in names else 0

@@ -9,7 +9,7 @@ from gmongo import _clock
 from gmongo._documents import DocumentDict
 from gmongo._fork import forkables
 from gmongo._telemetry.slow import SlowOperations, rounded_milliseconds
-from gmongo._telemetry.text import exception_of
+from gmongo._telemetry.text import error_attributes
 from gmongo._version import __version__
 from gmongo.cmap.checked_out_report import checked_out_report, greenlet_name
 from gmongo.cmap.pool import Pool
@@ -20,7 +20,7 @@ from gmongo.status.schema import select_fields
 from gmongo.wire.address import address_text
 from gmongo.wire.message import next_request_id
 
-_MAX_OPERATIONS = 200  # maximum number of operations on a page
+_MAX_OPERATIONS = 200  # maximum number of operations of each client
 
 
 def process_state(query_text: bool = False) -> DocumentDict:
@@ -67,7 +67,7 @@ def _client_state(executor: Executor) -> DocumentDict:
             _server_state(each, server.pool if (server := topology.servers.get(address)) else None)
             for address, each in sorted(description.server_descriptions().items(), key=lambda item: str(item[0]))
         ],
-        "operations": _operations(executor)[:_MAX_OPERATIONS],
+        "operations": _list_operations(executor)[:_MAX_OPERATIONS],
         "slow": [
             {**entry, "agoMS": _milliseconds_since(entry["moment"])}
             for observer in (() if executor.observers is None else executor.observers.all)
@@ -104,7 +104,7 @@ def _pool_state(pool: Pool) -> DocumentDict:
     }
 
 
-def _operations(executor: Executor) -> list[DocumentDict]:
+def _list_operations(executor: Executor) -> list[DocumentDict]:
     """Return the operations in progress, each with its phase."""
     topology, now = executor.topology, _clock.monotonic()
     running = [
@@ -154,7 +154,7 @@ def _event_state(event: SdamEvent) -> DocumentDict:
 
 def _error_text(error: BaseException | None) -> str:
     """Return the text of an error without data of the application, or an empty string for None."""
-    return "" if error is None else exception_of(error, 0)["exception.message"]
+    return "" if error is None else error_attributes(error, 0)["exception.message"]
 
 
 def _milliseconds_since(moment: float) -> float:

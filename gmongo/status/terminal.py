@@ -24,7 +24,7 @@ class Column(NamedTuple):
 
     name: str
     value: Callable[[Row], float | str | None]
-    text: Callable[[Row], str] | None = None  # None shows the sort key
+    text: Callable[[Row], str] | None = None  # None: the cell shows the sort key
     is_wide: bool = False  # True if only a wide terminal shows the column
 
     def cell_text(self, row: Row) -> str:
@@ -153,8 +153,8 @@ OPERATIONS = View(
 )
 
 
-def _phase_durations(row: Row) -> str:
-    """Return the phases that took more than one percent of the duration, longest phase first."""
+def _phase_text(row: Row) -> str:
+    """Return a text with the phases that took more than one percent of the duration, longest phase first."""
     minimum = row["durationMS"] / 100
     parts = sorted(((row.get(f"{name}MS") or 0, shown) for name, shown in _PHASES.items()), reverse=True)
     return ", ".join(f"{shown} {duration(milliseconds)}" for milliseconds, shown in parts if milliseconds > minimum)
@@ -175,7 +175,7 @@ SLOW = View(
         "operation",
         "server",
         _field_column("attempts", "tries", is_wide=True),
-        Column("phases", _phase_durations),
+        Column("phases", _phase_text),
         "error",
     ),
     Order("ago"),

@@ -39,7 +39,7 @@ def publish(directory: str | os.PathLike[str], query_text: bool = False) -> None
     Each process listens on its own Unix socket. Only processes of the same user can open the socket.
 
     :param directory: the directory, which this function creates. Other users must not have write access.
-    :param query_text: True to publish the text of slow operations; False by default. A reader must request the text.
+    :param query_text: True to publish the text of slow operations; False by default. Readers omit the text by default.
     :raises ConfigurationError: the directory belongs to another user, or other users may write to it.
     """
     path = Path(directory)
@@ -121,7 +121,7 @@ def _send_state(sock: socket.socket, query_text: bool) -> None:
 def worker_states(directory: str | os.PathLike[str], query_text: bool = False) -> list[DocumentDict]:
     """Return the states that processes publish in a directory, ordered by process ID.
 
-    If a process sends no state within a second, or sends a malformed state, the state has the field ``error`` and no
+    If a process sends no state within a second, or sends a malformed state, its item has the field ``error`` and no
     clients. This function removes the sockets of processes that have ended, and changes nothing else.
 
     :param directory: the directory of :func:`publish`. If the directory does not exist, the list is empty.

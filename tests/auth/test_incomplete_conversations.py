@@ -12,7 +12,7 @@ import bson
 import pytest
 
 from gmongo.auth.aws import AwsConversation
-from gmongo.auth.aws_credentials import AwsCredentials, _expiration_time
+from gmongo.auth.aws_credentials import AwsCredentials, _parse_expiration_time
 from gmongo.auth.conversation import SaslConversation
 from gmongo.auth.credential import Credential
 from gmongo.auth.http import request
@@ -171,7 +171,7 @@ def test_sasl_payload_of_other_type_raises_protocol_error(payload: Any) -> None:
     ],
 )
 def test_expiration_of_aws_credentials_is_parsed_as_utc_or_none(value: Any, expiration: datetime | None) -> None:
-    assert _expiration_time(value) == expiration
+    assert _parse_expiration_time(value) == expiration
 
 
 @pytest.mark.parametrize(

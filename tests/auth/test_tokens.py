@@ -224,7 +224,7 @@ def test_callback_of_environment_gcp_requests_metadata_service(
     monkeypatch.setattr(oidc, "request", calls)
     if host:
         monkeypatch.setenv("GCE_METADATA_HOST", host)
-    assert oidc._gcp_token("a/b", OIDCCallbackContext(7.0, "", 1)).access_token == "t"
+    assert oidc._fetch_gcp_token("a/b", OIDCCallbackContext(7.0, "", 1)).access_token == "t"
     url = f"http://{host or 'metadata'}/computeMetadata/v1/instance/service-accounts/default/identity?audience=a%2Fb"
     calls.assert_called_once_with("the Google Cloud metadata service", "GET", url, {"Metadata-Flavor": "Google"}, 7.0)
 

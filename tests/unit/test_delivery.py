@@ -245,4 +245,4 @@ def test_all_listeners_receive_random_events_in_one_order(short_listener_limit: 
     assert eventually(lambda: not delivery._events)
     assert received == [recorded, recorded]
     assert not delivery._events_by_greenlet
-    assert delivery._left == 0
+    assert delivery._left_to_substitutes == 0

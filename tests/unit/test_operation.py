@@ -67,7 +67,7 @@ def test_decrypted_result_is_computed_from_decrypted_reply(has_encrypted_fields:
     inner.reset_mock()
     inner.decode.side_effect, inner.result.side_effect = lambda body: (body,), lambda reply, address: (reply, address)
     inner.store_pin.side_effect = lambda result, pin: (result, pin)
-    actual = operation.decrypted(first)
+    actual = operation.decrypt_result(first)
     operation._encrypter.decrypt.assert_called_once_with(body, None)
     if not has_encrypted_fields:
         assert actual is first
@@ -78,7 +78,7 @@ def test_decrypted_result_is_computed_from_decrypted_reply(has_encrypted_fields:
 
 def test_result_without_reply_is_not_decrypted() -> None:
     operation, result = encrypted_operation(inner_operation()), object()
-    assert operation.decrypted(result) is result
+    assert operation.decrypt_result(result) is result
     operation._encrypter.decrypt.assert_not_called()
 
 

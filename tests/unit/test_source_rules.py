@@ -17,7 +17,7 @@ from gmongo import _clock
 from tests.unit.test_layers import MODULES
 
 _IMPORT_OF_TIME = re.compile(r"^\s*(from time import|import time\b)", re.MULTILINE)
-SETS_THE_CAUSE = {"self._store_error", "self._timeout", "malformed_reply_error"}
+SETS_THE_CAUSE = {"self._store_error", "self._create_timeout_error", "malformed_reply_error"}
 
 
 def sources() -> dict[Path, str]:
