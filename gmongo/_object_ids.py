@@ -1,7 +1,7 @@
-"""Generator of the ``_id`` of documents that have no ``_id`` (ObjectId specification).
+"""Generator of ObjectIds for documents without an ``_id`` (ObjectId specification).
 
-Identifiers of the same process and second are in ascending order. The generator of ``bson``
-acquires a lock for each identifier, which takes more time than the encoding of a document.
+Identifiers of the same process and second are in ascending order. The driver does not use the
+generator of ``bson``, because its lock takes more time than the encoding of a document.
 """
 
 from __future__ import annotations
