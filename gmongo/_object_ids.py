@@ -21,15 +21,15 @@ class _ObjectIdGenerator:
     """Generator of ObjectIds. An ObjectId has 4 bytes of seconds, 5 random bytes of the process and 3 counter bytes."""
 
     def __init__(self) -> None:
-        self.begin()
+        self.restart()
         register_after_fork(self)
 
-    def begin(self) -> None:
+    def restart(self) -> None:
         """Choose new random bytes and a new initial count, as in a new process."""
         self._random = int.from_bytes(_random.urandom(_RANDOM_BITS // 8), "big") << _COUNTER_BITS
         self._counter = count(int.from_bytes(_random.urandom(_COUNTER_BITS // 8), "big"))
 
-    mark_forked = begin
+    mark_forked = restart
 
     def make(self) -> ObjectId:
         seconds = int(_clock.time()) % (1 << 32) << _RANDOM_BITS + _COUNTER_BITS
@@ -37,4 +37,4 @@ class _ObjectIdGenerator:
 
 
 _maker = _ObjectIdGenerator()
-new_object_id, begin = _maker.make, _maker.begin
+new_object_id, restart = _maker.make, _maker.restart
