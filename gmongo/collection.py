@@ -98,8 +98,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
       :class:`~gmongo.errors.WriteConcernError`, the write has taken effect on the primary.
     - :class:`~gmongo.errors.InvalidOperation`: the client is closed, the client belongs to a different native thread
       than the caller, or the session is not usable.
-    - :class:`TypeError` or :class:`ValueError`: an argument is invalid, and the driver sent no
-      command.
+    - :class:`TypeError` or :class:`ValueError`: an argument is invalid, and the driver sent no command.
 
     Specifications: CRUD API, Index Management, Enumerating Indexes, Collection Management, Enumerating Collections.
 
@@ -337,8 +336,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises DuplicateKeyError: the updated document would violate a unique index.
         :raises WriteError: the server rejected the update, for example because the document failed the validation.
         """
-        options, extra = (upsert, collation, hint, array_filters, sort), (bypass_document_validation, let, comment)
-        return self._update(filter, checked_update(update), options, extra, session)
+        options = (upsert, collation, hint, array_filters, sort)
+        command_options = (bypass_document_validation, let, comment)
+        return self._update(filter, checked_update(update), options, command_options, session)
 
     def update_many(
         self,
@@ -359,13 +359,12 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
         :raises ValueError: `update` is empty, or does not begin with an operator.
-        :raises DuplicateKeyError: an update would violate a unique index. The earlier updates
-            remain in effect.
-        :raises WriteError: the server rejected the update of a document. The earlier updates remain
-            in effect.
+        :raises DuplicateKeyError: an update would violate a unique index. The earlier updates remain in effect.
+        :raises WriteError: the server rejected the update of a document. The earlier updates remain in effect.
         """
-        options, extra = (upsert, collation, hint, array_filters, None), (bypass_document_validation, let, comment)
-        return self._update(filter, checked_update(update), options, extra, session, multi=True)
+        options = (upsert, collation, hint, array_filters, None)
+        command_options = (bypass_document_validation, let, comment)
+        return self._update(filter, checked_update(update), options, command_options, session, multi=True)
 
     def replace_one(
         self,
@@ -388,20 +387,21 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises DuplicateKeyError: another document has an equal value in a unique index.
         :raises WriteError: the server rejected the replacement, for example because the validation failed.
         """
-        options, extra = (upsert, collation, hint, None, sort), (bypass_document_validation, let, comment)
-        return self._update(filter, checked_replacement(replacement), options, extra, session)
+        options = (upsert, collation, hint, None, sort)
+        command_options = (bypass_document_validation, let, comment)
+        return self._update(filter, checked_replacement(replacement), options, command_options, session)
 
     def _update(
         self,
         filter: _Filter,
         update: Value,
         options: tuple[Value, ...],
-        extra: tuple[Value, ...],
+        command_options: tuple[Value, ...],
         session: ClientSession | None,
         multi: bool = False,
     ) -> UpdateResult:
         upsert, collation, hint, array_filters, sort = options
-        bypass, let, comment = extra
+        bypass, let, comment = command_options
         statement = update_statement(
             checked_mapping("filter", filter),
             update,
@@ -911,8 +911,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises ValueError: `keys` is empty.
         :raises OperationFailure: the server rejected the command, for example because the name or the keys exist.
         """
-        extra = {name: kwargs.pop(name) for name in ("maxTimeMS", "commitQuorum") if name in kwargs}
-        return self.create_indexes([IndexModel(keys, **kwargs)], session, comment, **extra)[0]
+        command_fields = {name: kwargs.pop(name) for name in ("maxTimeMS", "commitQuorum") if name in kwargs}
+        return self.create_indexes([IndexModel(keys, **kwargs)], session, comment, **command_fields)[0]
 
     def create_indexes(
         self,
@@ -1096,8 +1096,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :returns: the server's reply.
         :raises TypeError: `new_name` is not a string.
         :raises InvalidName: `new_name` is not allowed for a collection.
-        :raises OperationFailure: the server rejected the command, for example because the
-            collection `new_name` exists.
+        :raises OperationFailure: the server rejected the command, for example because the collection `new_name` exists.
         """
         _check_name(new_name)
         command = {"renameCollection": self.full_name, "to": f"{self._database_name}.{new_name}", **kwargs}

@@ -1,6 +1,6 @@
 """Exceptions with the names, the class hierarchy and the attributes of PyMongo's exceptions.
 
-A *network error* (:class:`AutoReconnect` and its subclasses) allows retries, and changes the state of a server. A
+Most *network errors* (:class:`AutoReconnect` and its subclasses) allow a retry, and change a server description. A
 *server error* (:class:`OperationFailure` and its subclasses) has a code and the reply. Specifications: Connection
 Monitoring and Pooling ("Connection Pool Errors"), Server Discovery and Monitoring ("Error handling"), Server Selection,
 CRUD API ("Error Handling"), and Bulk Write ("Exception").

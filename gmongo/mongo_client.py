@@ -238,8 +238,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     ) -> None:
         named = {"document_class": document_class, "tz_aware": tz_aware, "connect": connect}
         keywords = without_none(kwargs, **named, type_registry=type_registry)
-        hosts = (self.HOST if host is None else host, self.PORT if port is None else port)
-        self._options = options = ClientOptions(*hosts, keywords, silent=self._is_silent)
+        host_and_port = (self.HOST if host is None else host, self.PORT if port is None else port)
+        self._options = options = ClientOptions(*host_and_port, keywords, silent=self._is_silent)
         # Use the object DEFAULT_CODEC_OPTIONS if possible, because comparisons of identical objects are fast.
         equal = options.codec_options == DEFAULT_CODEC_OPTIONS
         codec_options = DEFAULT_CODEC_OPTIONS if equal else options.codec_options
