@@ -35,12 +35,12 @@ def test_child_marks_objects_before_loop_starts_again(steps: list[str], monkeypa
     del dropped, each
     assert _fork.list_forkables() == [living_greenlets]
     # The hook detects a fork by the changed process ID.
-    monkeypatch.setattr(_fork, "_process", -1)
+    monkeypatch.setattr(_fork, "_process_id", -1)
     _fork._mark_inherited_objects()
     assert steps == ["marked", "loop reinitialized"]
     _fork._mark_inherited_objects()  # the second call of the hook has no effect
     assert steps == ["marked", "loop reinitialized"]
-    assert _fork._process == os.getpid()
+    assert _fork._process_id == os.getpid()
 
 
 def test_all_stateful_objects_are_registered_for_fork(steps: list[str]) -> None:
