@@ -49,8 +49,8 @@ __all__ = [
 ]
 
 _NAME_IN_MODULE = {f"{name}_WIRE_VERSION": name for name in ("MAX_SUPPORTED", "MIN_SUPPORTED")}
-# Public name -> module that defines the name.
 _KEYS, _MODELS = "gmongo.operations.keys", "gmongo.operations.models"
+# Public name -> module that defines the name.
 _MODULE_OF_NAME = {
     "MongoClient": "gmongo.mongo_client",
     "CursorType": "gmongo.cursor",
@@ -86,7 +86,7 @@ def has_c() -> bool:
 def __getattr__(name: str) -> Any:
     """Import a public name or a public module at its first use, and set the name as an attribute of the package.
 
-    The late import saves time, because every run of pytest imports this package to load the plugin.
+    The late import saves time, because pytest imports this package in every run to load gmongo's plugin.
     """
     from importlib import import_module
     from importlib.util import find_spec

@@ -12,16 +12,15 @@ _MISSING_NAMES_STATUS = 3
 def main(arguments: Sequence[str] | None = None) -> int:
     """Patch the standard library, replace PyMongo by gmongo, and run the program.
 
-    With ``--check``, also print the names that the program imports from PyMongo. Return the exit
-    status of the program. With ``--check``, return 3 instead of 0 if gmongo does not have one of
-    the imported names.
+    With ``--check``, also print the PyMongo names that the program uses. Return the exit status of
+    the program. With ``--check``, return 3 instead of 0 if gmongo does not have one of these names.
     """
     options = _create_parser().parse_args(arguments)
     if not options.no_patch:
         from gevent import monkey
 
         monkey.patch_all()
-    # Import these modules after the patch, because gmongo requires the patched standard library.
+    # Import these modules after the patch, because they import ssl and threading, which gevent must patch first.
     from gmongo._run_program import run_program
     from gmongo._stand_in import install
 
@@ -53,8 +52,8 @@ def _create_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--check",
         action="store_true",
-        help="when the program has ended, print the names of pymongo that the program used, and the names that gmongo "
-        f"does not have; exit with status {_MISSING_NAMES_STATUS} if gmongo does not have a name",
+        help="when the program has ended, print the names of pymongo that the program used; exit with status "
+        f"{_MISSING_NAMES_STATUS} instead of 0 if gmongo does not have one of these names",
     )
     parser.add_argument("program", metavar="PROGRAM", help="a Python file; with -m, a module")
     parser.add_argument("arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="an argument of the program")

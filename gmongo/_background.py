@@ -50,7 +50,7 @@ def timer_delay(seconds: float) -> float:
 
 
 def with_checkpoints(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield `items`, with a checkpoint for every 32 items. The loop body may take microseconds."""
+    """Yield `items`, with a checkpoint for every 32 items. The caller's loop body must take only microseconds."""
     work = LongWork()
     for count, item in enumerate(items):
         if not count % _ITEMS_BETWEEN_CHECKPOINTS:
@@ -59,7 +59,7 @@ def with_checkpoints(items: Iterable[Item]) -> Iterator[Item]:
 
 
 class Wakeup:
-    """Sleep of one background greenlet, until a timer or :meth:`set`. The sleep does not keep the event loop alive."""
+    """Sleep of one background greenlet. A timer or :meth:`set` ends the sleep, which does not keep the loop alive."""
 
     __slots__ = ("_hub", "_is_set", "_sleeper")
 
@@ -105,10 +105,10 @@ class Wakeup:
 
 
 def keep_loop_alive() -> IWatcher:
-    """Return a timer that keeps the event loop alive until it is closed. The timer never fires in practice.
+    """Return a timer that keeps the event loop alive until the caller closes the timer.
 
-    A greenlet that waits for a background greenlet needs this timer. Without any other timer or socket, the hub would
-    find an empty event loop and raise LoopExit in the main greenlet.
+    A greenlet that waits for a background greenlet needs this timer. Without the timer, the hub might find an empty
+    event loop and raise LoopExit in the main greenlet. The timer never fires in practice.
     """
     timer = get_hub().loop.timer(_TEN_YEARS)
     timer.start(lambda: None)
@@ -118,14 +118,14 @@ def keep_loop_alive() -> IWatcher:
 class RestartingGreenlet:
     """Greenlet that runs `work`. After an exception, for example from ``gevent.killall``, a new greenlet runs `work`.
 
-    The killed greenlet ends, so that ``killall`` returns immediately. If `work` returns, no new
+    A killed greenlet ends, so that ``killall`` returns immediately. If `work` returns, no new
     greenlet starts.
     """
 
     def __init__(self, work: Callable[..., None], *arguments: object) -> None:
         self._work = work
         self._arguments = arguments
-        self.ended = False  # True if no new greenlet starts: `work` has returned, or the owner has ended the work
+        self.ended = False  # True if no new greenlet starts: `work` has returned, or `stop` was called
         self.greenlet = Greenlet(self._run, 0)
 
     def __repr__(self) -> str:

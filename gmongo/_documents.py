@@ -7,14 +7,14 @@ from typing import Any, TypeAlias
 
 from bson.raw_bson import RawBSONDocument
 
-# A document of the document class in the codec options, or a value (a BSON type or a custom type).
+# An instance of the document class of the codec options, or a value of a BSON type or a custom type.
 Value: TypeAlias = Any
 Document: TypeAlias = Mapping[str, Value]  # a document that the driver does not change
 DocumentDict: TypeAlias = dict[str, Value]  # a document that the driver has created or decoded
 
 
 def without_none(fields: Document, /, **optional: Value) -> DocumentDict:
-    """Return `fields`, and the items of `optional` whose values are not None."""
+    """Return a copy of `fields` with the items of `optional` whose values are not None."""
     return {**fields, **{name: value for name, value in optional.items() if value is not None}}
 
 

@@ -1,7 +1,7 @@
 """Actions after a fork, in which a child process inherits sockets, the event loop and greenlets.
 
-The function `_mark_inherited_objects` runs in the child before the inherited greenlets. At its first
-use in the child, a topology starts new monitors and pools (CMAP-45, CMAP-169 to CMAP-171).
+In the child, the function `_mark_inherited_objects` runs before any inherited greenlet runs. The first
+use of a topology in the child starts new monitors and pools (CMAP-45, CMAP-169 to CMAP-171).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Forkable(Protocol):
         """Mark the state as inherited. This method must neither do I/O nor switch greenlets."""
 
 
-# Key: the `id` of the object. Other threads may register objects at any time.
+# The keys are the `id` of the objects. Any thread may register an object at any time.
 _registered: dict[int, weakref.ref[Forkable]] = {}
 
 
@@ -33,20 +33,20 @@ def register_after_fork(forkable: Forkable) -> None:
     _registered[key] = weakref.ref(forkable, lambda _gone: _registered.pop(key, None))
 
 
-def forkables() -> list[Forkable]:
+def list_forkables() -> list[Forkable]:
     return [each for reference in list(_registered.values()) if (each := reference()) is not None]
 
 
-_process = os.getpid()
+_process_id = os.getpid()
 
 
 def _mark_inherited_objects() -> None:
-    global _process
-    if _process == os.getpid():  # the hook has already run in this process, or this process is the parent
+    global _process_id
+    if _process_id == os.getpid():  # the hook has already run in this process, or this process is the parent
         return
-    _process = os.getpid()
-    # Mark all objects before the first switch, after which copies of the parent's greenlets use these objects.
-    for forkable in forkables():
+    _process_id = os.getpid()
+    # Mark all objects before the first switch, after which inherited greenlets may use these objects.
+    for forkable in list_forkables():
         forkable.mark_forked()
     # gevent.os.fork() calls reinit, but os.fork() does not. Without reinit, the child shares the epoll set with the
     # parent. The child would remove sockets from the epoll set, and the parent would not notice data on these sockets.

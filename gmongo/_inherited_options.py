@@ -23,9 +23,9 @@ Overrides = tuple[CodecOptions[Value] | None, _ReadPreference | None, WriteConce
 
 
 class InheritedOptions:
-    """Base class of clients, databases and collections, with the options that their operations inherit."""
+    """Base class of clients, client options, databases and collections, with the options that operations inherit."""
 
-    _executor: Executor  # each subclass sets the executor
+    _executor: Executor  # client options have no executor
 
     def __init__(
         self,
@@ -47,18 +47,18 @@ class InheritedOptions:
     read_concern: ReadConcern = read_only("_read_concern", "The isolation level of reads.")
 
 
-def has_class_name(kind: str, value: object) -> bool:
-    """Return True if the class of `value` or a base class has the name `kind`. Another library may define the class."""
-    return type(value).__name__ == kind or any(each.__name__ == kind for each in type(value).__mro__)
+def has_class_name(class_name: str, value: object) -> bool:
+    """Return True if `class_name` is the name of the class of `value` or of a base class, in gmongo or elsewhere."""
+    return type(value).__name__ == class_name or any(each.__name__ == class_name for each in type(value).__mro__)
 
 
-def options_of(owner: InheritedOptions, kind: str, overrides: Overrides) -> Options:
+def options_of(owner: InheritedOptions, class_name: str, overrides: Overrides) -> Options:
     """Return `overrides`, in which the option of `owner` replaces each None.
 
-    :raises TypeError: neither the class of `owner` nor a base class has the name `kind`.
+    :raises TypeError: neither the class of `owner` nor a base class has the name `class_name`.
     """
-    if not has_class_name(kind, owner):
-        raise TypeError(f"{short(owner)} is not a {kind}")
+    if not has_class_name(class_name, owner):
+        raise TypeError(f"{short(owner)} is not a {class_name}")
     codec_options, read_preference, write_concern, read_concern = overrides
     return (
         owner.codec_options if codec_options is None else codec_options,
@@ -69,12 +69,12 @@ def options_of(owner: InheritedOptions, kind: str, overrides: Overrides) -> Opti
 
 
 def internals_of(client: Client) -> Client:
-    """Return `client`. For the client of another library, return an object whose private attributes raise errors."""
+    """Return `client`, or an object whose private attributes raise errors if `client` is not from gmongo."""
     return client if isinstance(client, InheritedOptions) else cast(Client, UnsupportedClient(client))
 
 
 def executor_of(owner: object) -> Executor:
-    """Return the executor of `owner`. For an object of another library, return an object that raises errors."""
+    """Return the executor of `owner`, or an object that raises errors if `owner` is not from gmongo."""
     return owner._executor if isinstance(owner, InheritedOptions) else cast(Executor, UnsupportedClient(owner))
 
 

@@ -37,7 +37,7 @@ class _Job:
         _jobs.running.discard(self)
         try:
             self._done.send()
-        except Exception:  # if the loop has ended, libev raises ValueError, libuv Exception
+        except Exception:  # if the loop has ended, libev raises ValueError, and libuv raises Exception
             _jobs.awaited.discard(self)
 
     def _resume_greenlet(self) -> None:
@@ -89,8 +89,9 @@ _jobs = _Jobs()
 def run_in_native_thread(function: Callable[[], T], ref: bool) -> T | Exception:
     """Run a function in a native thread, and wait for its result or exception.
 
-    The function must destroy a hub that the function creates. `ref` is True if the wait keeps the event loop alive. If
-    32 jobs are already running, gevent's thread pool runs the function, and always keeps the event loop alive.
+    If the function creates a hub, the function must destroy this hub. `ref` is True if the wait keeps the event loop
+    alive. If 32 jobs are running or no thread can start, gevent's thread pool runs the function. The thread pool always
+    keeps the event loop alive.
     """
     job = _start_job(function, ref) if len(_jobs.running) < _MAX_THREADS else None
     if job is None:
@@ -99,7 +100,7 @@ def run_in_native_thread(function: Callable[[], T], ref: bool) -> T | Exception:
 
 
 def _start_job(function: Callable[[], object], ref: bool) -> _Job | None:
-    """Start a function in a new thread. Return None if the process cannot start another thread."""
+    """Start a function in a new thread. Return None if the process cannot start a thread."""
     job = _Job(function, ref)
     _jobs.running.add(job)
     _jobs.awaited.add(job)

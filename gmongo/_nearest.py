@@ -38,13 +38,13 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a hint for an error message with the most similar known name, or an empty text if no name is similar."""
+    """Return a hint for an error message: the most similar known name, or an empty text if no name is similar."""
     match = nearest(name, known)
     return f" (did you mean {match!r}?)" if match else ""
 
 
 def no_such_method(owner: type, name: str) -> TypeError:
-    """Return the error for the call of an unknown attribute, which is a database or collection instead of a method."""
+    """Return the error for the call of an unknown attribute, which is a collection instead of a method."""
     methods = (each for each in dir(owner) if each[0] != "_" and callable(getattr(owner, each)))
     if name in _SUCCESSORS:
         hint = f"; use {_SUCCESSORS[name]}"

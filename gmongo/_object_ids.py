@@ -1,7 +1,7 @@
-"""Generator of the ``_id`` of documents that have no ``_id`` (ObjectId specification).
+"""Generator of ObjectIds for documents without an ``_id`` (ObjectId specification).
 
-Identifiers of the same process and second are in ascending order. The generator of ``bson``
-acquires a lock for each identifier, which takes more time than the encoding of a document.
+Identifiers of the same process and second are in ascending order. The driver does not use the
+generator of ``bson``, because its lock takes more time than the encoding of a document.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ class _ObjectIdGenerator:
     """Generator of ObjectIds. An ObjectId has 4 bytes of seconds, 5 random bytes of the process and 3 counter bytes."""
 
     def __init__(self) -> None:
-        self.begin()
+        self.restart()
         register_after_fork(self)
 
-    def begin(self) -> None:
+    def restart(self) -> None:
         """Choose new random bytes and a new initial count, as in a new process."""
         self._random = int.from_bytes(_random.urandom(_RANDOM_BITS // 8), "big") << _COUNTER_BITS
         self._counter = count(int.from_bytes(_random.urandom(_COUNTER_BITS // 8), "big"))
 
-    mark_forked = begin
+    mark_forked = restart
 
     def make(self) -> ObjectId:
         seconds = int(_clock.time()) % (1 << 32) << _RANDOM_BITS + _COUNTER_BITS
@@ -37,4 +37,4 @@ class _ObjectIdGenerator:
 
 
 _maker = _ObjectIdGenerator()
-new_object_id, begin = _maker.make, _maker.begin
+new_object_id, restart = _maker.make, _maker.restart

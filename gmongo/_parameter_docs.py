@@ -13,16 +13,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SHARED = """
-:param array_filters: conditions for array elements, which `update` names as ``$[name]``; None by default.
+:param array_filters: conditions for the array elements that `update` names as ``$[name]``; None by default.
 :param bypass_document_validation: True disables the document validation of the server; None by default.
 :param codec_options: the options for encoding and decoding; None (the default) inherits the options.
 :param command: the name of the command, or the whole command as a mapping.
-:param encrypted_fields: a mapping for compatibility with PyMongo; None by default.
+:param encrypted_fields: the collection's encrypted fields, whose state collections the method also drops. None (the
+    default) lets a client with ``auto_encryption_opts`` find the encrypted fields.
 :param filter: a query; ``{}`` matches every document.
 :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds), and
     ``collation`` if the command compares strings.
 :param name_or_collection: the name of the collection, or a :class:`~gmongo.collection.Collection`.
-:param pipeline: the list of the stages.
+:param pipeline: the list of the pipeline's stages.
 :param read_concern: the isolation level of reads; None (the default) inherits the level.
 :param read_preference: the servers to which the client sends reads; None (the default) inherits the read preference.
 :param replacement: the new document, without update operators. An ``_id`` must equal the ``_id`` of the replaced

@@ -12,15 +12,15 @@ from pkgutil import get_importer
 from traceback import walk_tb
 from typing import Any
 
-# True if -P, -I or PYTHONSAFEPATH keeps directories out of sys.path. Python 3.10 has no safe_path.
+# True if -P, -I or PYTHONSAFEPATH keeps the program's directory out of sys.path. Python 3.10 has no safe_path.
 _SAFE_PATH = getattr(sys.flags, "safe_path", sys.flags.isolated)
 
 
 def run_program(is_module: bool, program: str, arguments: Sequence[str]) -> int:
-    """Run a program to its end, and return its exit status. Exceptions of the program propagate.
+    """Run a program to its end, and return its exit status. Exceptions except SystemExit propagate.
 
     `program` is the name of a module, or the path of a Python file, directory or zip file. A
-    directory and a zip file must contain ``__main__``.
+    directory or zip file must contain ``__main__``.
     """
     sys.argv = [program, *arguments]
     _keep_pytest_silent()

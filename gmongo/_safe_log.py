@@ -1,4 +1,4 @@
-"""Log calls that suppress exceptions of handlers, and escaping of texts from a server."""
+"""Logging that suppresses exceptions of log handlers, and escaping of texts from a server."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ from gmongo.wire.tls import Tls
 
 _log = logging.getLogger("gmongo.connection")
 _FILES = ("tlscafile", "tlscertificatekeyfile", "tlscrlfile")
-_PACKAGES = ("cryptography", "OpenSSL", "service_identity")
-_LONGEST_INQUIRY = 5.0  # seconds
+_OCSP_PACKAGES = ("cryptography", "OpenSSL", "service_identity")
+_MAX_OCSP_QUERY_TIME = 5.0  # seconds
 _CONTENT = {
     "tlsCAFile": "certificates",
     "tlsCRLFile": "a certificate revocation list",
@@ -40,14 +40,14 @@ def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
     context = tls_context(options)
     if context is None:
         return None
-    plain = Tls(context, renewal)
+    without_ocsp = Tls(context, renewal)
     if context.verify_mode == ssl.CERT_NONE or options.get("tlsdisablecertificaterevocationcheck"):
-        return plain
-    if all(map(find_spec, _PACKAGES)):
+        return without_ocsp
+    if all(map(find_spec, _OCSP_PACKAGES)):
         return _make_tls_with_ocsp(options, context, connect_timeout, renewal)
     if options.get("tlsdisableocspendpointcheck") is False:
         raise ConfigurationError("tlsDisableOCSPEndpointCheck=false needs the packages of gmongo[ocsp]")
-    return plain
+    return without_ocsp
 
 
 class _Renewal:
@@ -66,7 +66,7 @@ class _Renewal:
         versions = self._read_file_versions()
         if versions == self._loaded_versions:
             return None
-        self._loaded_versions = versions  # if a file is invalid, read the files again only after another change
+        self._loaded_versions = versions  # if a file is invalid, read the files again only after the next change
         try:
             return self.make()
         except Exception as error:  # the standard library or pyOpenSSL raised the error
@@ -98,14 +98,14 @@ def _make_tls_with_ocsp(
 
     # A revocation list replaces OCSP queries. OpenSSL rejects a certificate without the revocation list of its issuer.
     queries_responders = options.get("tlscrlfile") is None and not options.get("tlsdisableocspendpointcheck")
-    seconds = _LONGEST_INQUIRY if connect_timeout is None else min(_LONGEST_INQUIRY, connect_timeout / 2)
+    seconds = _MAX_OCSP_QUERY_TIME if connect_timeout is None else min(_MAX_OCSP_QUERY_TIME, connect_timeout / 2)
     renewal.make = lambda: _make_openssl_context(options, _make_context(options))
     revocation = Verifier(queries_responders, seconds)
     return CheckedTls(_make_openssl_context(options, context), renewal, revocation=revocation)
 
 
 def _make_openssl_context(options: Document, context: ssl.SSLContext) -> ssl.SSLContext:
-    """Return a pyOpenSSL context with the settings and files of `context`."""
+    """Return a pyOpenSSL context with the settings of `context` and the files of `options`."""
     from gmongo.wire.openssl import OpenSslContext, Trust
 
     get = options.get
@@ -133,8 +133,7 @@ def tls_context(options: Document) -> ssl.SSLContext | None:
     context: ssl.SSLContext = SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION  # a server must not make the client renegotiate repeatedly
-    # As RFC 6125 requires, only the subject alternative names of a certificate are valid host
-    # names.
+    # As RFC 6125 requires, only the subject alternative names of a certificate are valid host names.
     context.hostname_checks_common_name = False
     insecure = bool(options.get("tlsinsecure"))
     if insecure or options.get("tlsallowinvalidcertificates") or options.get("tlsallowinvalidhostnames"):

@@ -31,7 +31,7 @@ def document_text(document: Value, length: int) -> str:
 
 
 class _DocumentPrefix:
-    """Function object that copies a document until the text of the copy has `length` characters."""
+    """Object that copies a document until the text of the copy has `length` characters."""
 
     def __init__(self, length: int) -> None:
         self._missing_length = length  # number of missing characters of the text, without closing brackets
@@ -67,7 +67,7 @@ class _DocumentPrefix:
                     return
 
     def _shorten(self, value: Value) -> Value:
-        """Return the beginning of a string or of bytes, whose base64 text is a prefix of the whole base64 text."""
+        """Return the beginning of a string or of bytes. The base64 text of all bytes begins with its base64 text."""
         max_length = max(self._missing_length, _MIN_TRUNCATED_LENGTH) // 3 * 3 + 3
         self._missing_length -= len(value)
         if len(value) <= max_length:

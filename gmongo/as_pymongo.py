@@ -1,10 +1,10 @@
 """Replace PyMongo. After ``import gmongo.as_pymongo``, imports of ``pymongo`` or ``gridfs`` return gmongo's modules.
 
-Import this module in the first line of the program, before any import of PyMongo. For gunicorn,
-write the import into ``gunicorn.conf.py``. For pytest, use ``-p gmongo.as_pymongo``. A second
-import of this module does nothing. ``python -m gmongo PROGRAM`` replaces PyMongo without this
-import, and also patches the standard library. ``docs/migrating.md`` describes the differences
-between gmongo and PyMongo.
+Import this module before any import of PyMongo: in the first line of the program, or after
+``gevent.monkey.patch_all()``. For gunicorn, write the import into ``gunicorn.conf.py``. For pytest,
+use ``-p gmongo.as_pymongo``. A second import of this module does nothing.
+``python -m gmongo PROGRAM`` replaces PyMongo without this import, and also patches the standard
+library. ``docs/migrating.md`` describes the differences between gmongo and PyMongo.
 
 :raises RuntimeError: the program has already imported PyMongo. The message names the importing
     modules.

@@ -61,7 +61,7 @@ class OIDCCallback(ABC):
     def fetch(self, context: OIDCCallbackContext) -> OIDCCallbackResult:
         """Return an access token. Each wait in this method must let other greenlets run.
 
-        The driver never runs two calls concurrently. Specification: Authentication, "MONGODB-OIDC".
+        A client never runs two calls concurrently. Specification: Authentication, "MONGODB-OIDC".
 
         :param context: the time limit, the user name and the information about the identity provider.
         :returns: the access token and its lifetime.

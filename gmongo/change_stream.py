@@ -64,10 +64,10 @@ class ChangeStream(Generic[DocumentType]):
     :param max_await_time_ms: the maximum wait of the server for a change, in milliseconds; None means 1,000 ms.
     :param batch_size: the maximum number of changes in a batch; None lets the server choose.
     :param collation: a ``Collation`` or an equivalent mapping for the pipeline; None compares the bytes of strings.
-    :param start_at_operation_time: the operation time at which the stream starts. If all three
-        start positions are None, the stream starts at the current time.
+    :param start_at_operation_time: the operation time at which the stream starts. If `resume_after`,
+        `start_after` and this parameter are None, the stream starts at the current time.
     :param session: the session of the stream; None uses an implicit session while the stream is open.
-    :param start_after: a resume token, including the token of an ``invalidate`` event; None sets no token.
+    :param start_after: a resume token, which may be the token of an ``invalidate`` event; None sets no token.
     :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
     :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the previous state of the document
         (MongoDB 6.0). None adds no document.
@@ -120,8 +120,8 @@ class ChangeStream(Generic[DocumentType]):
         self._client = self._collection.database.client
         self._executor = self._collection._executor.for_operation(timeout_ms, session)
         self._codec_options = self._collection.codec_options
-        # The stream must send resume tokens to the server unchanged. The cursor therefore returns
-        # raw documents, and the stream decodes the changes with the application's codec options.
+        # The stream must send resume tokens unchanged. If the application's codec options could change a
+        # token, the cursor returns raw documents, and the stream decodes them with these codec options.
         self._decodes = not decodes_plainly(self._codec_options)
         self._decoding: CodecOptions[Value] = _RAW_CODEC_OPTIONS if self._decodes else self._codec_options
         self._session: SessionHandle = checked_session(session) or self._executor.implicit_session()
@@ -203,7 +203,7 @@ class ChangeStream(Generic[DocumentType]):
         """Return the next change. Send at most one ``getMore``, and return None if the stream then has no change.
 
         :attr:`resume_token` also advances if no change is available. An application can store the
-            token after each call.
+        token after each call.
 
         :raises PyMongoError: the server or the network failed, and the resume also failed.
         """
@@ -318,8 +318,8 @@ class ChangeStream(Generic[DocumentType]):
         if token is None or not self._decodes:
             return token
         token = token.raw if isinstance(token, RawBSONDocument) else bson.encode(token)
-        plain: Document = bson.decode(token, CodecOptions(self._codec_options.document_class))
-        return plain
+        decoded: Document = bson.decode(token, CodecOptions(self._codec_options.document_class))
+        return decoded
 
     @property
     def alive(self) -> bool:
@@ -346,7 +346,7 @@ class ChangeStream(Generic[DocumentType]):
             self.close()
 
     def _close_in_background(self) -> None:
-        """Let a background greenlet close the cursor and end the session, without a switch."""
+        """Let a background greenlet close the cursor and end the session. The method does not switch greenlets."""
         if not self._closed and self._cursor is not None:
             self._closed = True
             self._cursor.drop()

@@ -57,7 +57,7 @@ class ClientOptions(InheritedOptions):
 
     :param host: a host, a URI, or a list of hosts. The list may contain one URI.
     :param port: the port of each host that is given without a port; None means 27017.
-    :param keywords: options that override the options of the URI, except security options.
+    :param keywords: options that override the options of the URI. A keyword must not be less secure than the URI.
     :param silent: True disables logs, events, traces and metrics of the client; False by default.
     :raises ConfigurationError: an option is invalid or contradicts another option; or `host` contains several URIs.
     """
@@ -173,7 +173,7 @@ class ClientOptions(InheritedOptions):
     connect: bool = _option(
         "connect",
         True,
-        "True (the default) starts the monitors in the constructor, and False with the first use.",
+        "True (the default) starts the monitors in the constructor. False starts them with the first operation.",
     )
     srv_service_name: str = _option(
         "srvservicename", "mongodb", "The service name of the SRV records, ``mongodb`` by default."
@@ -214,10 +214,10 @@ class ClientOptions(InheritedOptions):
     retry_reads: bool = _option("retryreads", True, "True (the default) if the client retries reads.")
     retry_writes: bool = _option("retrywrites", True, "True (the default) if the client retries writes.")
     max_adaptive_retries: int = _option(
-        "maxadaptiveretries", MAX_RETRIES, "The maximum number of overload retries. The default is 5."
+        "maxadaptiveretries", MAX_RETRIES, "The maximum number of overload retries of an operation. The default is 5."
     )
     enable_overload_retargeting: bool = _option(
-        "enableoverloadretargeting", False, "True if overload retries avoid the server; False by default."
+        "enableoverloadretargeting", False, "True if overload retries avoid the overloaded server; False by default."
     )
     auto_encryption_opts: AutoEncryptionOpts | None = _option(
         "auto_encryption_opts", None, "The options of automatic encryption, or None."
@@ -333,7 +333,7 @@ class ClientOptions(InheritedOptions):
     def _create_authenticator(self) -> Authenticator | None:
         if self.credential is None:
             return None
-        # Only a client with a credential imports the mechanisms, which import http and other modules.
+        # Only a client with a credential imports the mechanisms, which import large modules such as http.
         from gmongo.auth.authenticator import Authenticator
 
         return Authenticator(self.credential)

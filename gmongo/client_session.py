@@ -157,11 +157,11 @@ class ClientSession:
     def advance_cluster_time(self, cluster_time: Document) -> None:
         """Set the cluster time of this session to `cluster_time`, if `cluster_time` is newer.
 
-        After calls of this method and :meth:`advance_operation_time`, reads also see the operations
-        of the other session. Specification: Driver Sessions, "advanceClusterTime", and Causal
-        Consistency.
+        After this method and :meth:`advance_operation_time` have received the times of a source session,
+        reads of this session also see the operations of the source session.
+        Specification: Driver Sessions, "advanceClusterTime", and Causal Consistency.
 
-        :param cluster_time: the :attr:`cluster_time` of the other session.
+        :param cluster_time: the :attr:`cluster_time` of the source session.
         :raises TypeError: `cluster_time` is not a mapping whose field ``clusterTime`` is a timestamp.
         """
         if not isinstance(cluster_time, Mapping):
@@ -175,7 +175,7 @@ class ClientSession:
 
         Specification: Causal Consistency, "advanceOperationTime".
 
-        :param operation_time: the :attr:`operation_time` of the other session.
+        :param operation_time: the :attr:`operation_time` of the source session (see :meth:`advance_cluster_time`).
         :raises TypeError: `operation_time` is not a :class:`~bson.timestamp.Timestamp`.
         """
         if not isinstance(operation_time, Timestamp):
@@ -227,7 +227,7 @@ class ClientSession:
             self.commit_transaction()
 
     def _merge_transaction_options(self, options: TransactionOptions) -> TransactionSettings:
-        """Return `options`, or else the session's defaults, or else the client's options."""
+        """Return the settings. For each option that is None, use the session's default, or else the client's option."""
         defaults = self._options.default_transaction_options or TransactionOptions()
         client = self._client
         write_concern = options.write_concern or defaults.write_concern or client.write_concern
@@ -290,17 +290,16 @@ class ClientSession:
 
         Because of the retries, `callback` may run several times. The effects of `callback` outside of the transaction
         must be idempotent. `callback` must not suppress errors of commands, because an error may abort the transaction
-        on the server. For other error handling, use :meth:`start_transaction`.
+        on the server. To handle these errors, use :meth:`start_transaction`.
         Specification: Convenient API for Transactions.
 
         :param callback: a function that must pass the received session to its operations. The time
-            limit of ``with_transaction`` applies to the operations, which cannot set another time
-            limit.
+            limit of ``with_transaction`` applies to the operations, which cannot set a `timeout_ms`.
         :param timeout_ms: the time limit of all attempts together, in milliseconds. 0 means no limit, None uses the
             session's limit. An abort after the time limit has a new time limit of the same length.
         :raises TypeError: `callback` is not callable.
-        :raises PyMongoError: the last attempt failed. After the time limit, the error of the last
-            attempt is the cause.
+        :raises PyMongoError: the last attempt failed. After the time limit, the ``__cause__`` of the
+            exception is the error of the last attempt.
         :raises InvalidOperation: a transaction is in progress, the session has ended, or the session reads snapshots.
         """
         if not callable(callback):
@@ -352,7 +351,7 @@ class ClientSession:
         finally:
             if state.transaction.state is State.IN_PROGRESS:  # an exception prevented the abort
                 self._ending.end_in_background()
-            # Release the session before the unpin, whose event listeners may raise an exception.
+            # Release the session before the unpin, because event listeners may raise an exception during the unpin.
             state.release()
             state.transaction.unpin(error)
             self._executor.transaction_ended(state.transaction, error)
@@ -377,7 +376,7 @@ class ClientSession:
         self._end_session(error)
 
     def __del__(self) -> None:
-        # This method must not do I/O or switch. The attribute is missing if the constructor failed.
+        # This method must not do I/O or switch. `_ending` is missing if the constructor failed.
         ending = getattr(self, "_ending", None)
         if ending is not None and not self._state.has_ended:
             ending.end_in_background()

@@ -81,7 +81,7 @@ class Collation:
     :param strength: the level of comparison: a value of :class:`CollationStrength`.
     :param numericOrdering: True compares sequences of digits as numbers.
     :param alternate: the treatment of spaces and punctuation: a value of :class:`CollationAlternate`.
-    :param maxVariable: the characters of ``alternate="shifted"``: a value of :class:`CollationMaxVariable`.
+    :param maxVariable: the characters to which ``"shifted"`` applies: a value of :class:`CollationMaxVariable`.
     :param normalization: True converts strings to Unicode normal form before the comparison.
     :param backwards: True compares accents from the end of the string, as in some French dictionaries.
     :param kwargs: further fields of the collation document, such as ``version`` in a document from a server.

@@ -85,7 +85,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     A `session` runs one operation at a time. An operation without a session uses an implicit session, which lets the
     server recognise a retry. A `comment` is any BSON value. The server shows the comment in its log, its profiler and
     ``currentOp``. Before MongoDB 4.4, a comment must be a string, and only some commands support a comment. Deletions
-    and the ``find_one_and`` methods support a `hint` since MongoDB 4.4, and :meth:`distinct` since MongoDB 7.1.
+    and the ``find_one_and`` methods support a `hint` since MongoDB 4.4. :meth:`distinct` supports a `hint` since 7.1.
 
     Each operation may raise these exceptions, in addition to the exceptions that its documentation lists:
 
@@ -96,15 +96,14 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
       operation is retryable, the retry also failed (``docs/retries.md``).
     - :class:`~gmongo.errors.OperationFailure` and its subclasses: the server replied with an error. After a
       :class:`~gmongo.errors.WriteConcernError`, the write has taken effect on the primary.
-    - :class:`~gmongo.errors.InvalidOperation`: the client is closed, the client belongs to another native thread, or
-      the session is not usable.
-    - :class:`TypeError` or :class:`ValueError`: an argument is invalid, and the driver sent no
-      command.
+    - :class:`~gmongo.errors.InvalidOperation`: the client is closed, the client belongs to a different native thread
+      than the caller, or the session is not usable.
+    - :class:`TypeError` or :class:`ValueError`: an argument is invalid, and the driver sent no command.
 
     Specifications: CRUD API, Index Management, Enumerating Indexes, Collection Management, Enumerating Collections.
 
-    :param database: the database that contains the collection. The database may belong to another library, as for
-        :class:`~gmongo.database.Database`.
+    :param database: the database that contains the collection. The database may be an object of a library such as Ming
+        (see :class:`~gmongo.database.Database`).
     :param name: the name of the collection.
     :param create: True creates the collection, like ``create_collection(check_exists=False)``; False by default.
     :param session: the session of the ``create`` command; None by default.
@@ -215,7 +214,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> Collection[Value]:
-        """Return a copy of this collection object with other options. An option that is None does not change.
+        """Return a copy of this collection object with the given options. An option that is None does not change.
 
         ::
 
@@ -283,11 +282,11 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param documents: a non-empty list or another iterable. :meth:`insert_one` describes the possible documents.
         :param ordered: True (the default) stops at the first error. False inserts all documents, in any order.
-        :returns: a result with the ``_id`` of each document, in the order of the documents.
+        :returns: a result with the ``_id`` of each document that is not a raw document, in the order of the documents.
         :raises TypeError: `documents` is not an iterable of mappings, or `documents` is an empty list.
         :raises InvalidOperation: the iterable returned no document.
         :raises BulkWriteError: some inserts failed. `details` contains the errors and the number of inserted documents.
-        :raises DocumentTooLarge: the only document is larger than the server's maximum size (16 MB).
+        :raises DocumentTooLarge: a document is larger than the server's maximum message size (48 MB).
         """
         if isinstance(documents, Mapping) or not isinstance(documents, Iterable) or not documents:
             raise TypeError("documents must be a non-empty list")
@@ -337,8 +336,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises DuplicateKeyError: the updated document would violate a unique index.
         :raises WriteError: the server rejected the update, for example because the document failed the validation.
         """
-        options, extra = (upsert, collation, hint, array_filters, sort), (bypass_document_validation, let, comment)
-        return self._update(filter, checked_update(update), options, extra, session)
+        options = (upsert, collation, hint, array_filters, sort)
+        command_options = (bypass_document_validation, let, comment)
+        return self._update(filter, checked_update(update), options, command_options, session)
 
     def update_many(
         self,
@@ -359,13 +359,12 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
         :raises ValueError: `update` is empty, or does not begin with an operator.
-        :raises DuplicateKeyError: an update would violate a unique index. The earlier updates
-            remain in effect.
-        :raises WriteError: the server rejected the update of a document. The earlier updates remain
-            in effect.
+        :raises DuplicateKeyError: an update would violate a unique index. The earlier updates remain in effect.
+        :raises WriteError: the server rejected the update of a document. The earlier updates remain in effect.
         """
-        options, extra = (upsert, collation, hint, array_filters, None), (bypass_document_validation, let, comment)
-        return self._update(filter, checked_update(update), options, extra, session, multi=True)
+        options = (upsert, collation, hint, array_filters, None)
+        command_options = (bypass_document_validation, let, comment)
+        return self._update(filter, checked_update(update), options, command_options, session, multi=True)
 
     def replace_one(
         self,
@@ -388,20 +387,21 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises DuplicateKeyError: another document has an equal value in a unique index.
         :raises WriteError: the server rejected the replacement, for example because the validation failed.
         """
-        options, extra = (upsert, collation, hint, None, sort), (bypass_document_validation, let, comment)
-        return self._update(filter, checked_replacement(replacement), options, extra, session)
+        options = (upsert, collation, hint, None, sort)
+        command_options = (bypass_document_validation, let, comment)
+        return self._update(filter, checked_replacement(replacement), options, command_options, session)
 
     def _update(
         self,
         filter: _Filter,
         update: Value,
         options: tuple[Value, ...],
-        extra: tuple[Value, ...],
+        command_options: tuple[Value, ...],
         session: ClientSession | None,
         multi: bool = False,
     ) -> UpdateResult:
         upsert, collation, hint, array_filters, sort = options
-        bypass, let, comment = extra
+        bypass, let, comment = command_options
         statement = update_statement(
             checked_mapping("filter", filter),
             update,
@@ -564,7 +564,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         Methods of the cursor can also set the options: ``notes.find(filter).sort("title").limit(10)``. If a
         program does not read a cursor to its end, the program should close the cursor, or use a ``with``
-        statement. An unclosed cursor stays open on the server until its timeout.
+        statement. On the server, an unclosed cursor stays open until the program drops the cursor, or until a timeout.
         :class:`~gmongo.cursor.Cursor` describes the options.
 
         :param filter: a query; None (the default) or ``{}`` matches every document.
@@ -582,7 +582,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     def find_raw_batches(self, *arguments: Value, **named: Value) -> RawBatchCursor:
         """Return a cursor over batches of the documents that match `filter`.
 
-        The driver does not decode the documents, so that a program can use another decoder.
+        The driver does not decode the documents, so that a program can use its own decoder.
 
             >>> import bson
             >>> sum(len(bson.decode_all(batch)) for batch in notes.find_raw_batches({"tags": "a"}))
@@ -630,8 +630,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> notes.find_one(6)["title"]
             'second'
 
-        :param filter: a query, or the ``_id`` of the document. Any value except a mapping is an ``_id``. None or ``{}``
-            matches every document.
+        :param filter: a query, or the ``_id`` of the document. Any value except a mapping or None is an ``_id``. None
+            and ``{}`` match every document.
         :param limit: a parameter that the method ignores, because the limit is always 1.
         :param no_cursor_timeout: a parameter that the method ignores, because no cursor stays open on the server.
         :param cursor_type: a parameter that must have its default, because no cursor stays open on the server.
@@ -650,7 +650,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         filter = filter or _MATCH_ALL
         if options != _DEFAULT_OPTIONS_OF_FIND_ONE or "$query" in filter:
             cursor: Cursor[Value] = Cursor(self, filter, *options)
-            filter, fields = cursor._query()
+            filter, fields = cursor._build_query()
             if "explain" in fields:
                 return next(cursor.limit(-1))
         executor = self._executor if timeout_ms is None else self._executor.for_operation(timeout_ms, session)
@@ -803,7 +803,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param kwargs: ``maxTimeMS`` (in milliseconds), and further fields of the ``count`` command.
         :returns: the number of documents, which is 0 if the collection does not exist.
-        :raises ConfigurationError: `kwargs` contains a session. The command does not support sessions.
+        :raises ConfigurationError: `kwargs` contains a session. The method does not support sessions.
         """
         if "session" in kwargs:
             raise ConfigurationError("estimated_document_count does not support sessions")
@@ -861,12 +861,12 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         The method sends the command immediately, to a server that the read preference selects. A
         pipeline that ends in ``$out`` or ``$merge`` is a write: the driver applies the write
-        concern, and does not retry the pipeline. A secondary can run a pipeline that writes only if
-        all servers have MongoDB 5.0 or newer.
+        concern, and does not retry the pipeline. If all servers have MongoDB 5.0 or newer, a secondary
+        can run such a pipeline.
 
-        :param kwargs: ``batchSize`` (the number of documents in each batch) and ``maxAwaitTimeMS`` (the maximum wait of
-            a ``$changeStream`` in milliseconds). Further keywords are fields of the ``aggregate`` command, such as
-            ``allowDiskUse``, ``maxTimeMS`` (in milliseconds), ``collation`` and ``hint``.
+        :param kwargs: ``batchSize`` (the number of documents in each batch) and ``maxAwaitTimeMS`` (the server's wait
+            for a change of a ``$changeStream``, in milliseconds). Further keywords are fields of the ``aggregate``
+            command, such as ``allowDiskUse``, ``maxTimeMS`` (in milliseconds), ``collation`` and ``hint``.
         :raises TypeError: `pipeline` is not a list.
         :raises ConfigurationError: `kwargs` contains ``aggregate``, ``pipeline`` or ``explain``.
         """
@@ -909,10 +909,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :returns: the name of the index.
         :raises TypeError: `keys` or the collation has the wrong type.
         :raises ValueError: `keys` is empty.
-        :raises OperationFailure: the server rejected the command, for example because an equal index has other options.
+        :raises OperationFailure: the server rejected the command, for example because the name or the keys exist.
         """
-        extra = {name: kwargs.pop(name) for name in ("maxTimeMS", "commitQuorum") if name in kwargs}
-        return self.create_indexes([IndexModel(keys, **kwargs)], session, comment, **extra)[0]
+        command_fields = {name: kwargs.pop(name) for name in ("maxTimeMS", "commitQuorum") if name in kwargs}
+        return self.create_indexes([IndexModel(keys, **kwargs)], session, comment, **command_fields)[0]
 
     def create_indexes(
         self,
@@ -1074,10 +1074,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         if "pipeline" in kwargs:
             raise ConfigurationError("list_search_indexes() creates the pipeline; the option pipeline is not allowed")
         pipeline = [{"$listSearchIndexes": {} if name is None else {"name": name}}]
-        # Search indexes support neither a read concern nor a write concern. Call Collection.with_options, because a
-        # subclass may override the method with other parameters.
-        plain: Collection[Value] = Collection.with_options(self, read_concern=ReadConcern())
-        return plain.aggregate(pipeline, session, comment=comment, **kwargs)
+        # Search indexes support no read concern. Call the method of Collection, because a subclass may override the
+        # method with different parameters.
+        without_concern: Collection[Value] = Collection.with_options(self, read_concern=ReadConcern())
+        return without_concern.aggregate(pipeline, session, comment=comment, **kwargs)
 
     def drop(
         self, session: ClientSession | None = None, comment: Value = None, encrypted_fields: Document | None = None
@@ -1096,8 +1096,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :returns: the server's reply.
         :raises TypeError: `new_name` is not a string.
         :raises InvalidName: `new_name` is not allowed for a collection.
-        :raises OperationFailure: the server rejected the command, for example because the
-            collection `new_name` exists.
+        :raises OperationFailure: the server rejected the command, for example because the collection `new_name` exists.
         """
         _check_name(new_name)
         command = {"renameCollection": self.full_name, "to": f"{self._database_name}.{new_name}", **kwargs}
@@ -1119,7 +1118,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     def _database_with_options(self) -> Database[Value]:
         """The database with the write concern and the time limit of the collection.
 
-        Omit a time limit of None, because the database of another library supports only PyMongo's options.
+        If the time limit is None, do not set the option `timeout_ms`, because a database of PyMongo has no such option.
         """
         database = self._database.with_options(write_concern=self._write_concern)
         return database if self._timeout_ms is None else database.with_options(timeout_ms=self._timeout_ms)
@@ -1204,7 +1203,7 @@ def _choose_write_selector(collection: Collection[Value]) -> Selector:
 
 
 def _build_write_fields(bypass: bool | None, let: Document | None, comment: Value) -> Document:
-    """Return the command fields of a single write: a shared mapping if all arguments are None."""
+    """Return the command fields of a single write. If all arguments are None, return a shared mapping."""
     if bypass is None and let is None and comment is None:
         return _ORDERED_FIELDS
     return without_none(_ORDERED_FIELDS, bypassDocumentValidation=bypass, let=checked_let(let), comment=comment)

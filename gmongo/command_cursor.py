@@ -46,7 +46,7 @@ class CommandCursor(Generic[DocumentType]):
     :param cursor_info: the field ``cursor`` of the reply, with the fields ``id``, ``ns`` and ``firstBatch``.
     :param address: the address of the server that has the cursor, as host and port.
     :param batch_size: the number of documents in each later batch; 0 (the default) lets the server choose.
-    :param max_await_time_ms: the maximum wait of the server for a document, in milliseconds; None uses the default.
+    :param max_await_time_ms: the maximum wait of the server for a document, in milliseconds; None uses its default.
     :param session: the session of the ``getMore`` commands; None (the default) uses an implicit session.
     :param comment: the comment of the ``getMore`` commands; None by default.
     """

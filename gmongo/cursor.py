@@ -40,7 +40,7 @@ __all__ = ["Cursor", "CursorType", "RawBatchCursor"]
 
 DocumentType = TypeVar("DocumentType")
 Bound: TypeAlias = Document | Sequence[tuple[str, Value]] | None
-"""The bounds of an index: a mapping of fields to values, or (field, value) pairs in the order of the index keys."""
+"""A bound in an index: a mapping of fields to values, or (field, value) pairs in the order of the index keys."""
 
 _TAILABLE, _OPLOG_REPLAY, _NO_TIMEOUT, _AWAIT_DATA, _EXHAUST, _PARTIAL = 2, 8, 16, 32, 64, 128
 _FLAGS = {
@@ -94,7 +94,7 @@ class Cursor(Generic[DocumentType]):
     :param limit: the maximum number of documents; 0 (the default) means no limit; a negative number means one batch.
     :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
     :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`; NON_TAILABLE by default.
-    :param sort: a list of ``(field, direction)``, or a mapping; None (the default) does not sort the documents.
+    :param sort: a list of ``(field, direction)`` pairs, or a mapping; None (the default) does not sort the documents.
     :param allow_partial_results: True allows partial results if shards are unreachable; False by default.
     :param oplog_replay: a flag that has no effect since MongoDB 4.4; False by default.
     :param batch_size: the number of documents in each batch; 0 (the default) lets the server choose.
@@ -119,7 +119,7 @@ class Cursor(Generic[DocumentType]):
         each iteration separately, and is the mode of tailable cursors.
     :raises TypeError: an argument has the wrong type.
     :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` or `timeout_mode` is unknown.
-    :raises ConfigurationError: `timeout_mode` has no time limit, or contradicts a tailable cursor.
+    :raises ConfigurationError: `timeout_mode` is set without a time limit, or contradicts a tailable cursor.
     :raises InvalidOperation: an exhaust cursor has a `limit`, or the callback of ``with_transaction`` sets
         `timeout_ms`.
     """
@@ -131,7 +131,7 @@ class Cursor(Generic[DocumentType]):
     _empty = False
     _closed = False
     _max_await_time_ms: int | None = None
-    # True if the time limit applies to each iteration separately, as always for a tailable cursor.
+    # True if the time limit applies to each iteration separately. For a tailable cursor, False has the same effect.
     _limits_each_iteration = False
     _read_ahead_limits: tuple[int, int] | None = None
 
@@ -225,7 +225,7 @@ class Cursor(Generic[DocumentType]):
         client = self._collection.database.client
         if client._encrypter is not None:
             raise InvalidOperation("exhaust cursors do not support auto encryption")
-        # The stream does not stop at a limit, and a transaction runs one command at a time.
+        # An exhaust cursor cannot have a limit, and a transaction runs one command at a time.
         return not self._flags & _TAILABLE and not self._limit and not in_transaction(client._executor, session)
 
     def _check_unsent(self) -> None:
@@ -366,7 +366,7 @@ class Cursor(Generic[DocumentType]):
         return self._set_option("maxScan", max_scan)
 
     def max(self, spec: Bound) -> Cursor[DocumentType]:
-        """Return only documents whose index keys are below `spec`. The method :meth:`hint` must set the index.
+        """Restrict the result to index keys below `spec`. The method :meth:`hint` must set the index.
 
         :param spec: a mapping of fields to values, or ``(field, value)`` pairs, in the order of the index keys.
         :raises InvalidOperation: the hint is missing at the first iteration.
@@ -374,7 +374,7 @@ class Cursor(Generic[DocumentType]):
         return self._set_option("max", _checked_bound("max", spec) or None)
 
     def min(self, spec: Bound) -> Cursor[DocumentType]:
-        """Return only documents whose index keys are `spec` or above. The method :meth:`hint` must set the index.
+        """Restrict the result to index keys at or above `spec`. The method :meth:`hint` must set the index.
 
         :param spec: a mapping of fields to values, or ``(field, value)`` pairs, in the order of the index keys.
         :raises InvalidOperation: the hint is missing at the first iteration.
@@ -396,7 +396,7 @@ class Cursor(Generic[DocumentType]):
         return self._set_option("allowDiskUse", checked_flag("allow_disk_use", allow_disk_use))
 
     def where(self, code: str | Code) -> Cursor[DocumentType]:
-        """Return only documents for which a JavaScript expression is true. An equivalent ``$expr`` is faster.
+        """Add a JavaScript expression that each result document must match. An equivalent ``$expr`` is faster.
 
         The expression refers to the document as ``this``. A later call replaces the expression.
 
@@ -447,7 +447,7 @@ class Cursor(Generic[DocumentType]):
             fields |= {name: True for flag, name in _FLAGS.items() if self._flags & flag}
         return fields
 
-    def _query(self) -> tuple[Document, DocumentDict]:
+    def _build_query(self) -> tuple[Document, DocumentDict]:
         """Return the filter, and the other fields of the ``find`` command.
 
         :raises InvalidOperation: `min` or `max` is set without `hint`.
@@ -459,7 +459,7 @@ class Cursor(Generic[DocumentType]):
 
     def _create_operation(self, exhaust: bool) -> Find | Explain:
         collection = self._collection
-        filter, fields = self._query()
+        filter, fields = self._build_query()
         if "explain" in fields:
             return ExplainedQuery(collection._context, self._build_explain_command())
         # If the server receives maxTimeMS, the server counts the time of all later batches toward maxTimeMS.
@@ -515,9 +515,9 @@ class Cursor(Generic[DocumentType]):
             self._cursor.read_ahead(*self._read_ahead_limits)
 
     def explain(self) -> DocumentDict:
-        """Return the server's query plan. The server does not run the query.
+        """Run the query on the server, and return the query plan with execution statistics.
 
-        To set another verbosity, use :meth:`Database.command <gmongo.database.Database.command>` with ``explain``.
+        To set the verbosity, use :meth:`Database.command <gmongo.database.Database.command>` with ``explain``.
 
         :returns: the server's reply.
         :raises InvalidOperation: `min` or `max` is set without `hint`.
@@ -527,7 +527,7 @@ class Cursor(Generic[DocumentType]):
         return self._executor.run(operation, self._session, self._executor.deadline())
 
     def _build_explain_command(self) -> DocumentDict:
-        filter, fields = self._query()
+        filter, fields = self._build_query()
         fields.pop("explain", None)
         return {"explain": {"find": self._collection.name, "filter": filter, **fields}}
 
@@ -564,9 +564,9 @@ class Cursor(Generic[DocumentType]):
     next = __next__
 
     def to_list(self, length: int | None = None) -> list[DocumentType]:
-        """Return the remaining documents as a list.
+        """Return the remaining documents, or the available documents of a tailable cursor, as a list.
 
-        :param length: the maximum number of documents; None (the default) means all (currently available) documents.
+        :param length: the maximum number of documents; None (the default) means no maximum.
         :raises ValueError: `length` is less than 1.
         """
         return read_documents(self, length)
@@ -676,7 +676,7 @@ class RawBatchCursor(Cursor[bytes]):
     """Iterator over batches of encoded documents. Each item is ``bytes`` with all documents of a batch.
 
     :meth:`Collection.find_raw_batches <gmongo.collection.Collection.find_raw_batches>` creates the cursor. The class
-    has the parameters and methods of :class:`Cursor`, but does not support indexes and slices.
+    has the parameters and methods of :class:`Cursor`, but does not support ``cursor[index]`` and slices.
     """
 
     _raw = True
@@ -695,7 +695,7 @@ def _checked_bound(name: str, spec: object) -> Document:
 
 
 def _deep_copy(value: Value, memo: dict[int, Value]) -> Value:
-    """Return a deep copy of a value, but keep regular expressions, which some Pythons cannot copy.
+    """Return a deep copy of a value, but keep regular expressions, which some Python versions cannot copy.
 
     :param memo: the copies of mappings and lists, with the ``id`` of the original as the key. A
         mapping may contain itself.

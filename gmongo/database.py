@@ -59,8 +59,8 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
     The constructor sends no command. :class:`~gmongo.collection.Collection` lists the exceptions of every operation.
     Specifications: Collection Management, Enumerating Collections, Run Command, CRUD API (:meth:`aggregate`), DBRef.
 
-    :param client: the client of the database. The client may belong to another library such as Ming, if its class or a
-        base class has the name ``MongoClient``. Operations of gmongo do not run on such a client.
+    :param client: the client of the database. The client may belong to a library such as Ming, if the client's class or
+        a base class has the name ``MongoClient``. Operations of gmongo do not run on such a client.
     :param name: the name of the database.
     :param timeout_ms: the time limit of each operation of the database and its collections, in milliseconds; 0 means no
         limit, None (the default) inherits the limit. :func:`gmongo.timeout` overrides `timeout_ms`.
@@ -130,7 +130,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> Database[Value]:
-        """Return a copy of this database object with other options. An option that is None does not change.
+        """Return a copy of this database object with the given options. An option that is None does not change.
 
         :param timeout_ms: the time limit of each operation in milliseconds; 0 means no limit, None inherits the limit.
         :raises TypeError: an option has the wrong type.
@@ -466,7 +466,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :param read_preference: the read preference of the command; None (the default) selects the primary.
         :param codec_options: the options for encoding and decoding; None (the default) uses the database's options.
         :param comment: a comment of the ``getMore`` commands: any BSON value (MongoDB 4.4); None by default.
-        :param max_await_time_ms: the maximum wait of the server for a document, in milliseconds; None uses the default.
+        :param max_await_time_ms: the maximum wait of the server for a document, in milliseconds; None uses its default.
         :param kwargs: further fields of the command.
         :raises TypeError: `command` is neither a string nor a mapping.
         :raises ValueError: `command` is an empty document.
@@ -522,7 +522,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :param dbref: the database reference.
         :param kwargs: further parameters of :meth:`Collection.find_one <gmongo.collection.Collection.find_one>`.
         :raises TypeError: `dbref` is not a :class:`~bson.dbref.DBRef`.
-        :raises ValueError: the reference refers to another database.
+        :raises ValueError: the reference names a database that is not this database.
         """
         if not isinstance(dbref, DBRef):
             raise TypeError(f"cannot dereference a {type(dbref).__name__}")

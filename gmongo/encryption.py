@@ -102,7 +102,7 @@ class ClientEncryption(Generic[DocumentType]):
             secret = encryption.encrypt("457-55-5462", Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random, key_id)
 
     A time limit applies to each method, including its requests to key management services. The limit is
-    :func:`gmongo.timeout`, `timeout_ms`, or ``timeoutMS`` of the key vault client.
+    :func:`gmongo.timeout`, or else `timeout_ms`, or else ``timeoutMS`` of the key vault client.
 
     :param codec_options: the options for the encoding before encryption and the decoding after decryption.
     :param timeout_ms: the time limit of each method, in milliseconds; 0 means no limit, None (the default) uses
@@ -177,8 +177,8 @@ class ClientEncryption(Generic[DocumentType]):
         :param algorithm: the encryption algorithm: a value of :class:`Algorithm`.
         :param query_type: a constant of :class:`QueryType` if the ciphertext is for a query; None (the default)
             encrypts for storage.
-        :param contention_factor: the number of different ciphertexts of equal values, up to the number in the
-            collection's encryptedFields. Queryable algorithms require this parameter. None by default.
+        :param contention_factor: the contention factor, which must not exceed ``contention`` in the collection's
+            encryptedFields. "Indexed", "Range" and "String" require this parameter. None by default.
         :param range_opts: the options of the algorithm "Range"; None by default.
         :param string_opts: the options of the algorithm "String"; None by default.
         :returns: the ciphertext, which is a :class:`~bson.binary.Binary` of subtype 6.
@@ -209,7 +209,7 @@ class ClientEncryption(Generic[DocumentType]):
         :param expression: the range expression. The expression may also contain ``$gte`` and ``$lte``.
         :param algorithm: the encryption algorithm, which must be ``Algorithm.RANGE``.
         :param query_type: the type of the query, which must be ``QueryType.RANGE``.
-        :param contention_factor: the number of different ciphertexts of equal values; None by default.
+        :param contention_factor: the contention factor, as for :meth:`encrypt`; None by default.
         :param range_opts: the bounds and the precision of the encrypted field; None by default.
         :returns: the expression with ciphertexts instead of the values.
         :raises EncryptionError: the encryption failed.
@@ -286,7 +286,7 @@ class ClientEncryption(Generic[DocumentType]):
     def rewrap_many_data_key(
         self, filter: Document, provider: str | None = None, master_key: Document | None = None
     ) -> RewrapManyDataKeyResult:
-        """Decrypt data keys, and encrypt the same data keys with another key management service or master key.
+        """Decrypt data keys, and encrypt the same data keys with the given key management service and master key.
 
         The method does not change existing ciphertexts.
 
@@ -335,7 +335,7 @@ class ClientEncryption(Generic[DocumentType]):
         :returns: the data key before the change, or None if the data key does not exist.
         """
         name = _checked_key_alt_name(key_alt_name)
-        # Remove an empty field, because the unique index would include the empty array.
+        # Remove the field `keyAltNames` with its last name, because the unique index would include an empty array.
         remaining = {"$filter": {"input": "$keyAltNames", "cond": {"$ne": ["$$this", name]}}}
         names = {"$cond": [{"$eq": ["$keyAltNames", [name]]}, "$$REMOVE", remaining]}
         update = [{"$set": {"keyAltNames": names}}]
@@ -353,8 +353,8 @@ class ClientEncryption(Generic[DocumentType]):
     ) -> tuple[Collection[Value], Document]:
         """Create a collection for Queryable Encryption, with a new data key for each field whose ``keyId`` is None.
 
-        Existing clients do not encrypt the fields. To encrypt the fields, create a client whose
-        ``encrypted_fields_map`` contains the returned encrypted fields.
+        To encrypt the fields, use a client with ``auto_encryption_opts``. If its ``encrypted_fields_map``
+        contains the returned encrypted fields, the client need not trust the server's encryptedFields.
 
         :param database: the database in which to create the collection.
         :param name: the name of the new collection.

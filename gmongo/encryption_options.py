@@ -65,8 +65,8 @@ class AutoEncryptionOpts:
     :param bypass_auto_encryption: True disables automatic encryption, but not automatic decryption. False by default.
     :param mongocryptd_uri: the URI of the program mongocryptd; ``"mongodb://localhost:27020"`` by default.
     :param mongocryptd_bypass_spawn: True never starts mongocryptd; False by default.
-    :param mongocryptd_spawn_path: the path of the program; ``"mongocryptd"`` in ``PATH`` by default.
-    :param mongocryptd_spawn_args: the arguments of the program, with ``["--idleShutdownTimeoutSecs=60"]`` by default.
+    :param mongocryptd_spawn_path: the path of mongocryptd; by default, ``PATH`` must contain mongocryptd.
+    :param mongocryptd_spawn_args: the arguments of mongocryptd; ``["--idleShutdownTimeoutSecs=60"]`` by default.
     :param kms_tls_options: a mapping of KMS providers to TLS options such as ``tlsCAFile``; None by default.
     :param crypt_shared_lib_path: the path of the crypt_shared library, which analyses commands within the process; None
         (the default) searches the system's library path. All clients in the same process should use the same setting.

@@ -1,6 +1,6 @@
 """Exceptions with the names, the class hierarchy and the attributes of PyMongo's exceptions.
 
-A *network error* (:class:`AutoReconnect` and its subclasses) allows retries, and changes the state of a server. A
+Most *network errors* (:class:`AutoReconnect` and its subclasses) allow a retry, and change a server description. A
 *server error* (:class:`OperationFailure` and its subclasses) has a code and the reply. Specifications: Connection
 Monitoring and Pooling ("Connection Pool Errors"), Server Discovery and Monitoring ("Error handling"), Server Selection,
 CRUD API ("Error Handling"), and Bulk Write ("Exception").
@@ -150,7 +150,7 @@ class ServerSelectionTimeoutError(AutoReconnect):
 
 
 class PoolClearedError(AutoReconnect):
-    """The driver cleared the pool, or interrupted the connection. The error is retryable.
+    """A check-out found a cleared pool, or the driver interrupted a connection in use. The error is retryable.
 
     :param message: the error message.
     :param address: the address of the pool's server, as host and port; None by default.
@@ -376,13 +376,13 @@ class CollectionInvalid(PyMongoError):
 
 
 class DocumentTooLarge(InvalidDocument):
-    """An encoded document is larger than the server's maximum size."""
+    """An encoded document or command is too large for the server."""
 
 
 class EncryptionError(PyMongoError):
     """Client-side field level encryption failed.
 
-    :param cause: the exception of the encryption library.
+    :param cause: the exception that caused the failure, for example of libmongocrypt or of a key vault query.
     """
 
     def __init__(self, cause: Exception) -> None:
@@ -391,7 +391,7 @@ class EncryptionError(PyMongoError):
 
     @property
     def cause(self) -> Exception:
-        """The exception of the encryption library."""
+        """The exception that caused the failure."""
         return self._cause
 
     @property

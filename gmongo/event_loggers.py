@@ -1,4 +1,4 @@
-"""Listeners that log every event at level INFO, and important events at level WARNING.
+"""Listeners that log important events at level WARNING, and other events at level INFO.
 
 The listeners are ready for use, as in ``MongoClient(event_listeners=[CommandLogger()])``. The name
 of the logger is ``gmongo.event_loggers``.
@@ -82,7 +82,7 @@ class ServerLogger(monitoring.ServerListener):
 
 
 class TopologyLogger(monitoring.TopologyListener):
-    """Listener that logs changes of the topology, with a warning if no server is readable or writable."""
+    """Listener that logs changes of the topology, and warns if no server is writable, or if no server is readable."""
 
     opened = _make_method("Topology %s opened", "topology_id")
 

@@ -78,15 +78,15 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         orders = client.shop.orders
 
     The constructor starts the monitors of the servers. The greenlets of a client keep neither the
-    process nor ``hub.join()`` alive. A client belongs to the native thread that creates the client,
-    or with ``connect=False`` to the thread that first uses the client. After a fork, the client
-    opens new connections in the child. To close a client, call :meth:`close`, use a ``with``
-    statement, or drop the last reference.
+    process nor ``hub.join()`` alive. A client belongs to the native thread that creates the client.
+    With ``connect=False``, the client belongs to the native thread that first uses the client. After a
+    fork, the client opens new connections in the child. To close a client, call :meth:`close`, use a
+    ``with`` statement, or drop the last reference.
 
     :class:`~gmongo.collection.Collection` lists the exceptions of every operation.
 
     **Options** may be parameters of the URI or keywords. The names are not case-sensitive. A keyword overrides the
-    option of the URI. Options marked \* can only be keywords. All times are in milliseconds.
+    option of the URI, but must not be less secure. Options marked \* can only be keywords. Times are in milliseconds.
 
     *Connection pool of each server:*
 
@@ -104,7 +104,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     *Time limits:*
 
     - ``timeoutMS``: the time limit of each operation including its retries. 0 and the default mean no limit.
-      :func:`gmongo.timeout` sets another limit for a block of code.
+      :func:`gmongo.timeout` overrides the limit in a block of code.
     - ``connectTimeoutMS``: the time limit of each attempt to connect to one address, including all handshakes. The
       default is 20,000, and 0 means no limit.
     - ``socketTimeoutMS``: the time limit of a request and its reply. The default is no limit. Prefer ``timeoutMS``.
@@ -238,8 +238,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     ) -> None:
         named = {"document_class": document_class, "tz_aware": tz_aware, "connect": connect}
         keywords = without_none(kwargs, **named, type_registry=type_registry)
-        hosts = (self.HOST if host is None else host, self.PORT if port is None else port)
-        self._options = options = ClientOptions(*hosts, keywords, silent=self._is_silent)
+        host_and_port = (self.HOST if host is None else host, self.PORT if port is None else port)
+        self._options = options = ClientOptions(*host_and_port, keywords, silent=self._is_silent)
         # Use the object DEFAULT_CODEC_OPTIONS if possible, because comparisons of identical objects are fast.
         equal = options.codec_options == DEFAULT_CODEC_OPTIONS
         codec_options = DEFAULT_CODEC_OPTIONS if equal else options.codec_options
@@ -409,9 +409,9 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         """
         database = name_or_database if isinstance(name_or_database, Database) else self[name_or_database]
         command = without_none({"dropDatabase": 1}, comment=comment)
-        self._executor.run(WriteCommand(self._write_context(database.name, self._write_concern), command), session)
+        self._executor.run(WriteCommand(self._make_write_context(database.name, self._write_concern), command), session)
 
-    def _write_context(self, database: str, write_concern: WriteConcern) -> OperationContext:
+    def _make_write_context(self, database: str, write_concern: WriteConcern) -> OperationContext:
         return OperationContext(database, "", self._codec_options, write_concern=write_concern.document or None)
 
     def bulk_write(
@@ -466,7 +466,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         bulk = ClientBulk(
             self._executor,
             self._cursor_killer,
-            self._write_context("admin", concern),
+            self._make_write_context("admin", concern),
             ordered=ordered,
             verbose=verbose_results,
             fields=without_none({}, **fields),
@@ -505,7 +505,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     @property
     def topology_description(self) -> TopologyDescription:
-        """The current topology description. The description is empty before the first use and after :meth:`close`."""
+        """The current topology description. Servers are unknown before the first use and absent after :meth:`close`."""
         return self._topology.description
 
     @property
@@ -642,8 +642,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             client = MongoClient(uri, minPoolSize=5)
             client.wait_until_ready(timeout=10)
 
-        At the start of a program, this method reports a wrong URI or password immediately. The method sends ``ping``
-        with the client's read preference, and repeats ``ping`` after network errors.
+        A call at the start of a program reports a wrong URI or password before the first operation. The method sends
+        ``ping`` with the client's read preference, and repeats ``ping`` after network errors.
 
         :param timeout: the time limit in seconds, which overrides ``timeoutMS``. 0 means no limit, and None (the
             default) uses ``serverSelectionTimeoutMS``.
@@ -665,7 +665,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
                     sleep(_READY_INTERVAL)
 
     def _send_ping(self) -> str | None:
-        """Send a ``ping``. Return the text of an error after which another ``ping`` may succeed, or None."""
+        """Send a ``ping``. Return the text of an error after which a later ``ping`` may succeed, or None."""
         try:
             self.admin.command("ping", read_preference=self.read_preference)
         except PyMongoError as error:
@@ -772,7 +772,7 @@ class _SilentClient(MongoClient[Value]):
 
 
 def _is_same_library(first: DriverInfo, second: DriverInfo) -> bool:
-    """Return True if two libraries have equal metadata. None and an empty text are equal."""
+    """Return True if two libraries have equal metadata. The function treats None as an empty text."""
     return all((left or None) == (right or None) for left, right in zip(first, second, strict=True))
 
 

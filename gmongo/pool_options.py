@@ -21,7 +21,7 @@ class PoolOptions(NamedTuple):
     :param wait_queue_timeout: the time limit of the wait queue, in seconds; None (the default) means no limit.
     :param connect_timeout: the time limit of a connection attempt including the handshake, in seconds; 20 by default.
     :param socket_timeout: the time limit of a request and its reply, in seconds; None (the default) means no limit.
-    :param tls_allow_invalid_hostnames: True accepts a server certificate for another host name; False by default.
+    :param tls_allow_invalid_hostnames: True accepts a certificate for a wrong host name; False by default.
     :param appname: the name of the application, which the server logs; None by default.
     :param driver: the metadata of a library that wraps the driver, or None (the default).
     :param server_api: the declared version of the Stable API, or None (the default).

@@ -68,7 +68,7 @@ class InsertOneResult(_WriteResult):
 class InsertManyResult(_WriteResult):
     """Result of ``insert_many``.
 
-    :param inserted_ids: the ``_id`` of each inserted document, in the order of the documents.
+    :param inserted_ids: the ``_id`` of each inserted document except raw documents, in the order of the documents.
     :param acknowledged: True if the server acknowledged the writes.
     """
 
@@ -79,7 +79,7 @@ class InsertManyResult(_WriteResult):
         self._acknowledged = acknowledged
         self._value = inserted_ids
 
-    inserted_ids: list[Value] = read_only("_value", "The ``_id`` of each document, in the order of the documents.")
+    inserted_ids: list[Value] = read_only("_value", "The ``_id`` of each document except raw documents, in order.")
 
 
 class UpdateResult(_WriteResult):

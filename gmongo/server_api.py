@@ -28,7 +28,7 @@ class ServerApi:
         MongoClient(server_api=ServerApi("1", strict=True))
 
     The object is immutable. The driver does not send a flag that is None. ``python -m gmongo.stable_api`` shows the
-    features of a program that do not belong to the version. Specification: Stable API.
+    features of a program that the version does not contain. Specification: Stable API.
 
     :param version: the version: a value of :class:`ServerApiVersion`.
     :param strict: True lets the server reject commands that do not belong to the version; None (the

@@ -73,7 +73,7 @@ def parse_uri(
 def split_options(opts: str, validate: bool = True, warn: bool = False, normalize: bool = True) -> DocumentDict:
     """Parse the options in a connection string.
 
-    :param opts: the part of the connection string after the question mark, with only ``&`` or only ``;``.
+    :param opts: the text after the question mark. Its separators must be only ``&`` or only ``;``.
     :param validate: True (the default) converts values and rejects unknown options. False keeps the values as strings.
     :param warn: True replaces exceptions about invalid options by warnings; False by default.
     :param normalize: True (the default) replaces aliases by the canonical names, for example ``ssl`` by ``tls``.

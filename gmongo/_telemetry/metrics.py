@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation, get_meter_provider
 
-from gmongo._fork import forkables
+from gmongo._fork import list_forkables
 from gmongo._telemetry.text import error_type_of, operation_attributes, server_attributes
 from gmongo._version import __version__
 from gmongo.errors import WaitQueueTimeoutError
@@ -121,7 +121,7 @@ class Instruments:
         return observe
 
     def _executors(self) -> Iterator[Executor]:
-        for each in forkables():
+        for each in list_forkables():
             if not isinstance(each, Executor) or each.observers is None or each.topology.closed:
                 continue
             if any(getattr(observer, "instruments", None) is self for observer in each.observers.all):

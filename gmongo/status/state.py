@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 from gmongo import _clock
 from gmongo._documents import DocumentDict
-from gmongo._fork import forkables
+from gmongo._fork import list_forkables
 from gmongo._telemetry.slow import SlowOperations, rounded_milliseconds
 from gmongo._telemetry.text import error_attributes
 from gmongo._version import __version__
@@ -42,7 +42,7 @@ def process_state(query_text: bool = False) -> DocumentDict:
     :param query_text: True to include the text of slow operations, which contains user data; False by default. Clients
         keep the text if ``tracing`` has a ``query_text_max_length``.
     """
-    executors = sorted((each for each in forkables() if _is_shown(each)), key=lambda each: each.number)
+    executors = sorted((each for each in list_forkables() if _is_shown(each)), key=lambda each: each.number)
     clients = [_client_state(each) for each in executors]
     # Request IDs are consecutive numbers from 1, so a new request ID is the number of requests.
     state = {"process": os.getpid(), "version": __version__, "requests": next_request_id(), "clients": clients}

@@ -56,14 +56,14 @@ class VirtualTime:
         self._hub = hub
         _clock.monotonic, _clock.time = self._loop.monotonic, self._loop.seconds
         self._chance.enter_context(_random.repeatable(self._seed))
-        _object_ids.begin()
+        _object_ids.restart()
         return self
 
     def __exit__(self, *_: object) -> None:
         loop, self._loop = self._loop, None
         _clock.monotonic, _clock.time = _REAL_CLOCKS
         self._chance.close()
-        _object_ids.begin()
+        _object_ids.restart()
         if loop is not None:
             self._hub.loop = loop.real
             loop.end()

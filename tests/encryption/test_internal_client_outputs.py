@@ -15,7 +15,7 @@ import pytest
 
 import gmongo
 from gmongo import MongoClient, monitoring
-from gmongo._fork import forkables
+from gmongo._fork import list_forkables
 from gmongo.encryption import ClientEncryption
 from gmongo.encryption_options import AutoEncryptionOpts
 from gmongo.errors import EncryptionError
@@ -130,7 +130,7 @@ def connect(deployment: Any, client: Any, mongocryptd: Mongocryptd) -> Iterator[
 
 
 def executors() -> set[Executor]:
-    return {each for each in forkables() if isinstance(each, Executor)}
+    return {each for each in list_forkables() if isinstance(each, Executor)}
 
 
 def test_only_internal_client_for_mongocryptd_has_no_outputs(outputs: Outputs, connect: Any) -> None:

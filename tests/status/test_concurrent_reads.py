@@ -12,7 +12,7 @@ import gevent
 import pytest
 
 from gmongo import MongoClient
-from gmongo._fork import forkables, register_after_fork
+from gmongo._fork import list_forkables, register_after_fork
 from gmongo._telemetry.slow import SlowOperations
 from gmongo.cmap.wait_queue import Waiter
 from gmongo.sdam.event_log import SdamEvent
@@ -24,7 +24,7 @@ READERS: dict[str, Callable[[MongoClient[Any]], object]] = {
     "status page": lambda _client: process_state(query_text=True),
     "pool_stats": lambda client: client.pool_stats(),
     "metrics": lambda _client: read_metrics(),
-    "forkables": lambda _client: forkables(),
+    "list_forkables": lambda _client: list_forkables(),
 }
 
 

@@ -23,8 +23,8 @@ def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     installed.
     """
     if request.param == "ssl":
-        monkeypatch.setattr(gmongo._tls, "_PACKAGES", ("no_package_of_this_name",))
+        monkeypatch.setattr(gmongo._tls, "_OCSP_PACKAGES", ("no_package_of_this_name",))
     else:
-        for package in gmongo._tls._PACKAGES:
+        for package in gmongo._tls._OCSP_PACKAGES:
             pytest.importorskip(package)
     return request.param

@@ -199,7 +199,7 @@ def test_certificate_with_unusual_extension_is_accepted(tmp_path, authority, ext
     with OcspSetup(tmp_path, authority, certified) as setup:
         setup.accepts()
         assert not caplog.text or "OCSP: an extension of the server's certificate cannot be parsed" in caplog.text
-        monkeypatch.setattr(gmongo._tls, "_PACKAGES", ("no_package_of_this_name",))
+        monkeypatch.setattr(gmongo._tls, "_OCSP_PACKAGES", ("no_package_of_this_name",))
         setup.accepts()
     assert "Hostname mismatch" in _describe_name_mismatch("other", crypto.X509.from_cryptography(certified.certificate))
 
@@ -272,7 +272,7 @@ def test_invalid_answer_of_responder_is_logged_and_client_connects(tmp_path, aut
     caplog.set_level(logging.INFO, "gmongo.ocsp")
     # If the client stops an endless answer only after this timeout, the message is `LATE` and the
     # test fails.
-    monkeypatch.setattr("gmongo._tls._LONGEST_INQUIRY", 0.5 if text is LATE else 20)
+    monkeypatch.setattr("gmongo._tls._MAX_OCSP_QUERY_TIME", 0.5 if text is LATE else 20)
     with Responder(answer) as responder:
         certified = authority.issue_server(responder.url)
         with OcspSetup(tmp_path, authority, certified) as setup:

@@ -289,7 +289,7 @@ def test_tls_connection_succeeds_in_monkey_patched_process(files, tmp_path):
     program.write_text(
         "from gevent import monkey; monkey.patch_all()\n"
         "import sys, gmongo, gmongo._tls\n"
-        "gmongo._tls._PACKAGES = sys.argv[4:]\n"
+        "gmongo._tls._OCSP_PACKAGES = sys.argv[4:]\n"
         "from tests.support.tls import TlsServer, server_context\n"
         "with TlsServer(server_context(sys.argv[1])) as server:\n"
         "    with gmongo.MongoClient('localhost', server.port, tlsCAFile=sys.argv[2], "
@@ -297,7 +297,7 @@ def test_tls_connection_succeeds_in_monkey_patched_process(files, tmp_path):
         "        print(client.db.c.find_one({'_id': 5}))\n"
     )
     done = subprocess.run(
-        [sys.executable, str(program), files.server, files.ca, files.client, *gmongo._tls._PACKAGES],
+        [sys.executable, str(program), files.server, files.ca, files.client, *gmongo._tls._OCSP_PACKAGES],
         capture_output=True,
         text=True,
         timeout=60,
@@ -339,7 +339,7 @@ def test_fragmented_tls_records_are_reassembled(server, files, size):
 
 
 def test_required_ocsp_without_packages_raises_configuration_error(monkeypatch, files):
-    monkeypatch.setattr(gmongo._tls, "_PACKAGES", ("no_package_of_this_name",))
+    monkeypatch.setattr(gmongo._tls, "_OCSP_PACKAGES", ("no_package_of_this_name",))
     options = {"tls": True, "tlscafile": files.ca}
     with pytest.raises(ConfigurationError) as caught:
         tls_of({**options, "tlsdisableocspendpointcheck": False}, 5.0)

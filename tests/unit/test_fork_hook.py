@@ -33,14 +33,14 @@ def test_child_marks_objects_before_loop_starts_again(steps: list[str], monkeypa
     for each in (living_greenlets, dropped):
         _fork.register_after_fork(each)
     del dropped, each
-    assert _fork.forkables() == [living_greenlets]
+    assert _fork.list_forkables() == [living_greenlets]
     # The hook detects a fork by the changed process ID.
-    monkeypatch.setattr(_fork, "_process", -1)
+    monkeypatch.setattr(_fork, "_process_id", -1)
     _fork._mark_inherited_objects()
     assert steps == ["marked", "loop reinitialized"]
     _fork._mark_inherited_objects()  # the second call of the hook has no effect
     assert steps == ["marked", "loop reinitialized"]
-    assert _fork._process == os.getpid()
+    assert _fork._process_id == os.getpid()
 
 
 def test_all_stateful_objects_are_registered_for_fork(steps: list[str]) -> None:
@@ -58,7 +58,7 @@ def test_all_stateful_objects_are_registered_for_fork(steps: list[str]) -> None:
             _object_ids._ObjectIdGenerator(),
             _native_threads._Jobs(),
         ]
-        assert [each in _fork.forkables() for each in objects] == [True] * len(objects)
+        assert [each in _fork.list_forkables() for each in objects] == [True] * len(objects)
 
 
 def test_hook_does_nothing_in_parent(steps: list[str]) -> None:
