@@ -49,8 +49,8 @@ def _find_filters(call: Call) -> Iterator[tuple[dict[str, Any], str]]:
             yield statement, "q"
 
 
-def _parse_sleep(condition: dict[str, Any]) -> float | None:
-    """Return the seconds that the ``$where`` of a filter sleeps, or None for other code, which the store refuses."""
-    script = str(condition.get("$where", "")).strip()
+def _parse_sleep(query: dict[str, Any]) -> float | None:
+    """Return the seconds that the ``$where`` of a filter sleeps, or None if the ``$where`` does more than a sleep."""
+    script = str(query.get("$where", "")).strip()
     match = next(filter(None, (pattern.fullmatch(script) for pattern in _SLEEPS)), None)
     return None if match is None else int(match[1]) / 1000
