@@ -46,19 +46,19 @@ ACCUMULATORS: Mapping[str, str] = _assign_engine(
 )
 UPDATE_OPERATORS: Mapping[str, str] = {"$bit": MONGOD}
 _OTHERS = (
-    "$changeStream options of servers", "$collStats of latencies", "$convert of binary data",
-    "$dateToString with another format", "$dateTrunc with a bin of several units", "$lookup into an existing field",
+    "internal $changeStream options", "$collStats of latencies", "$convert of binary data",
+    "$dateToString with some formats", "$dateTrunc with a bin of several units", "$lookup into an existing field",
     "$meta", "$text in a pipeline", "a change event of $[] or $[name]", "a change event of a pipeline inside a field",
     "a change stream stage in a pipeline that does not begin with $changeStream", "a collection of the server",
     "a date beyond the years 1 to 9999", "a date in another format than ISO 8601", "a document in a geospatial index",
-    "a fail point of another name", "a join with another source", "a kill of sessions by user or pattern",
+    "some fail points", "a join without a collection name", "a kill of sessions by user or pattern",
     "a large event in parts", "a malformed part of a command", "a sort by metadata", "a sort with returnKey",
-    "a text search beyond English words", "a time series", "a unique index of another kind",
+    "a text search beyond English words", "a time series", "a unique text or geospatial index",
     "a variable of the server", "a view made in a transaction", "a view whose name is in a view", "a wildcard index",
     "a write concern of tags", "an error of an expression", "an index build beside a transaction",
-    "another collation", "another command", "bits of decimals", "disambiguatedPaths of names with dots",
-    "explain of another command", "other keywords of $jsonSchema", "other options of $merge",
-    "other options of an index", "other options of collMod", "other options of create",
+    "some collations", "another command", "bits of decimals", "disambiguatedPaths of names with dots",
+    "explain of some commands", "some keywords of $jsonSchema", "some options of $merge",
+    "some options of an index", "some options of collMod", "some options of create",
     "renameCollection to another database",
     "the details of a validation error", "time zones without data", "validate with repair or metadata"
 )  # fmt: skip

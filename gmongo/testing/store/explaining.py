@@ -35,11 +35,11 @@ def describe_plan(context: CommandContext, command: Document, verbosity: str) ->
     """Return the reply to ``explain`` for a ``find`` or ``aggregate``."""
     name = next(iter(command))
     if name not in ("find", "aggregate"):
-        raise not_supported("explain of another command", name)
+        raise not_supported("explain of some commands", name)
     check_body(name, command, context.state.version)
     options = [option for option in ("sort", "projection", "skip", "limit") if command.get(option)]
     if options:
-        raise not_supported("explain of another command", f"find with {options[0]}")
+        raise not_supported("explain of some commands", f"find with {options[0]}")
     request = Request(name, command, context.database, context.request.member, context.request.connection)
     inner_context = replace(context, request=request)
     query: Any = command.get("filter") or {}
@@ -48,7 +48,7 @@ def describe_plan(context: CommandContext, command: Document, verbosity: str) ->
     else:
         pipeline = command["pipeline"]
         if pipeline and {"$changeStream", "$out", "$merge"} & {*pipeline[0], *pipeline[-1]}:
-            raise not_supported("explain of another command", next(iter(pipeline[-1])))
+            raise not_supported("explain of some commands", next(iter(pipeline[-1])))
         result_count = len(run_pipeline(inner_context, pipeline))
         query = pipeline[0].get("$match", {}) if pipeline else {}
     planner_fields = {

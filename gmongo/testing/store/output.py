@@ -110,7 +110,7 @@ def _parse_merge_options(spec: Any) -> Document:
     options = {"on": "_id", "whenMatched": "merge", "whenNotMatched": "insert", **fields}
     is_supported = options["whenMatched"] in ("merge", "replace", "fail") and options["whenNotMatched"] == "insert"
     if len(options) > 4 or options["on"] not in ("_id", ["_id"]) or not is_supported:
-        raise not_supported("other options of $merge")
+        raise not_supported("some options of $merge")
     return options
 
 

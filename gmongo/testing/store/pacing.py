@@ -22,14 +22,14 @@ class Pace:
 
     def __init__(
         self,
-        limit: Any = None,
+        max_time_ms: Any = None,
         interrupted: Callable[[], bool] = lambda: False,
         killed: Callable[[], bool] = lambda: False,
     ) -> None:
         self._interrupted = interrupted
         self._killed = killed
         self._since = clock.monotonic()
-        self.deadline = self._since + limit / 1000 if limit else None
+        self.deadline = self._since + max_time_ms / 1000 if max_time_ms else None
 
     def iterate(self, items: Iterable[T]) -> Iterator[T]:
         """Yield the items. Let other greenlets run every few milliseconds."""
