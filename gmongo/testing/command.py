@@ -91,6 +91,6 @@ def error(code: int, message: str, labels: Iterable[str] = (), **fields: Any) ->
     return CommandError(code, find_name(code), message, labels, **fields)
 
 
-def interrupted() -> CommandError:
+def create_kill_error() -> CommandError:
     """Return the error of a killed command."""
     return error(11601, "operation was interrupted")

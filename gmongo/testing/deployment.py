@@ -290,7 +290,7 @@ class Deployment:
     ) -> FailPointHandle:
         """Set a fail point on one member or on all members. Return a handle that counts the affected commands.
 
-        :param name: ``"failCommand"`` (the default), or another supported fail point.
+        :param name: the name of a supported fail point; ``"failCommand"`` by default.
         :param mode: ``"alwaysOn"`` (the default), ``"off"``, ``{"times": n}``, ``{"skip": n}`` or
             ``{"activationProbability": p}``.
         :param data: the data of the fail point, such as ``{'failCommands': ['insert'], 'errorCode': 91}``.

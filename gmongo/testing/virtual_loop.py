@@ -18,7 +18,7 @@ _LOWEST_PRIORITY = -100
 # The additional threads may poll, and need real time.
 _THREAD_WAIT_SECONDS = 0.0005
 # Real seconds before each jump without such threads. After this time, the real loop polls the
-# sockets again, because a busy kernel may deliver data late.
+# sockets again, because a busy kernel may deliver data with a delay.
 _SOCKET_WAIT_SECONDS = 0.00005
 
 

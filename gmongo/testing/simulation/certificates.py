@@ -61,7 +61,7 @@ def certificates() -> Certificates:
 
 
 def use_authority(certificate: bytes, key: bytes) -> None:
-    """Use the certificate authority of another process. Call the function before :func:`certificates`."""
+    """Use the certificate authority of the parent process. Call the function before :func:`certificates`."""
     _parent_authority[:] = [(certificate, key)]
 
 

@@ -91,7 +91,7 @@ class Connection:
 
     def abort_transaction(self) -> None:
         """Abort the open transaction of this connection if a load balancer is in use."""
-        # After `commitTransaction`, the client may retry the commit on another service.
+        # After `commitTransaction`, the client may retry the commit on another mongos.
         if self.member.service_id is not None and not self._commits:
             self.member.cluster.store.handle_connection_loss(self.number)
 

@@ -36,9 +36,9 @@ def check_options(name: str, spec: Any, required: str, optional: str = "") -> Ma
     return spec
 
 
-def _parse_option(name: str, spec: Any, option: str) -> str:
+def _parse_option(stage: str, spec: Any, option: str) -> str:
     if type(spec[option]) is not str:
-        raise malformed(f"{name} with {option}")
+        raise malformed(f"{stage} with {option}")
     return str(spec[option])
 
 
@@ -72,11 +72,11 @@ def compile_lookup(spec: Any, env: Environment, compile_pipeline: CompilePipelin
 Source = Callable[[], "list[Document]"]
 
 
-def _create_source(name: str, spec: Mapping[str, Any], env: Environment) -> Source:
+def _create_source(stage: str, spec: Mapping[str, Any], env: Environment) -> Source:
     """Return a function that reads the documents of the joined collection."""
     collection = spec.get("from", spec.get("coll"))
     if type(collection) is not str:
-        raise not_supported("a join without a collection name", name)
+        raise not_supported("a join without a collection name", stage)
     return lambda: env.read(collection)
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import gevent
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError, error, interrupted
+from gmongo.testing.command import CommandError, create_kill_error, error
 
 T = TypeVar("T")
 _LONGEST_SLICE = 0.002  # The longest computation in seconds between two pauses.
@@ -58,7 +58,7 @@ class Pace:
 
     def check_killed(self) -> None:
         if self._killed():
-            raise interrupted()
+            raise create_kill_error()
 
     def check_wait(self) -> float:
         """Raise an error if the command must end. Return the seconds until the deadline."""
