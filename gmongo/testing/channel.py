@@ -14,10 +14,7 @@ _OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(tz_aware=False)
 
 
 class Channel:
-    """One end of a connection that transfers BSON documents.
-
-    `sock` is a connected socket of the standard library or of gevent.
-    """
+    """One end of a connection that transfers BSON documents. `sock` is a socket of the standard library or gevent."""
 
     def __init__(self, sock: Any) -> None:
         self._socket = sock

@@ -17,11 +17,11 @@ def monotonic() -> float:
 
 
 def seconds() -> float:
-    """Return the time of day in seconds since 1970."""
+    """Return the current time in seconds since 1970."""
     loop = gevent.get_hub().loop
     return loop.seconds() if isinstance(loop, VirtualLoop) else time.time()
 
 
 def utc_now() -> datetime.datetime:
-    """Return the time of day as a date in UTC."""
+    """Return the current date and time in UTC."""
     return datetime.datetime.fromtimestamp(seconds(), datetime.timezone.utc)

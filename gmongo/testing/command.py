@@ -10,7 +10,7 @@ from typing import Any
 
 _NAMES: Mapping[str, str] = json.loads(Path(__file__).with_name("error_names.json").read_text(encoding="utf-8"))
 NO_CODE = -1
-"""The code of an error reply without the field ``code``, which some old commands send."""
+"""The code of a `CommandError` whose reply has no field ``code``, as in the replies of some old commands."""
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Request:
 
     @property
     def is_killed(self) -> bool:
-        """Return True if ``killOp`` or the end of the connection has interrupted the command."""
+        """True if ``killOp`` or the end of the connection has interrupted the command."""
         return self.killed is not None and self.killed()
 
     @property
@@ -91,6 +91,6 @@ def error(code: int, message: str, labels: Iterable[str] = (), **fields: Any) ->
     return CommandError(code, find_name(code), message, labels, **fields)
 
 
-def interrupted() -> CommandError:
+def create_kill_error() -> CommandError:
     """Return the error of a killed command."""
     return error(11601, "operation was interrupted")

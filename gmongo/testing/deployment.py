@@ -65,14 +65,13 @@ class Members(list[Member]):
 class Deployment:
     """A simulated MongoDB deployment on ports of the loopback interface.
 
-    Greenlets in the hub of the caller of :meth:`start` serve the clients.
+    Greenlets serve the clients, in the hub of the thread that calls :meth:`start`.
 
     Create a deployment with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or
     :meth:`load_balanced`. The `settings` of the four methods are the parameters from `version` to
     `log`. Use the deployment in a ``with`` block, or call :meth:`start` and :meth:`close`.
 
-    :param topology: the kind of the deployment, which :meth:`standalone` and similar methods
-        create.
+    :param topology: the kind of the deployment, which :meth:`standalone` and similar methods create.
     :param traits: for each member, the values of ``tags``, ``priority``, ``hidden`` and ``arbiter`` that differ from
         the defaults.
     :param load_balanced: True if the members are behind a load balancer.
@@ -81,8 +80,7 @@ class Deployment:
     :param users: the passwords by user name. If `users` is not None, clients must authenticate. A user with a password
         belongs to ``admin``. A user whose password is None, such as the subject of an X.509 certificate, belongs to
         ``$external``. The URI contains the credentials of the first user.
-    :param oidc_tokens: the user names by OIDC token. If `oidc_tokens` is not empty, clients must
-        authenticate.
+    :param oidc_tokens: the user names by OIDC token. If `oidc_tokens` is not empty, clients must authenticate.
     :param tls: True for a generated certificate (needs ``trustme``), an ``ssl.SSLContext``, or the paths
         ``{'certificate': ..., 'ca': ...}``.
     :param compressors: the compressors that the servers support, from ``'zlib'``, ``'snappy'`` and ``'zstd'``.
@@ -192,7 +190,7 @@ class Deployment:
 
     @classmethod
     def load_balanced(cls, services: int = 2, **settings: Any) -> Deployment:
-        """Create several mongos behind a load balancer. Each mongos has a different ``serviceId``.
+        """Create several mongos behind a load balancer. Each mongos has its own ``serviceId``.
 
         The URI has the address of the load balancer. The members also accept connections from other
         load balancers, with the PROXY protocol.
@@ -250,7 +248,7 @@ class Deployment:
         """
         if not self.members:
             raise RuntimeError("the deployment has not been started: call start() or use a with block")
-        stalled.watch_listeners()  # another driver in the application can block this thread
+        stalled.watch_listeners()  # a driver that does not use gevent can block this thread
         if self._balancer is not None:
             return self.uri_of(self._balancer.address, loadBalanced="true")
         hosts = ",".join(member.address for member in self.members if not member.traits.get("hidden"))
@@ -292,7 +290,7 @@ class Deployment:
     ) -> FailPointHandle:
         """Set a fail point on one member or on all members. Return a handle that counts the affected commands.
 
-        :param name: ``"failCommand"`` (the default), or another supported fail point.
+        :param name: the name of a supported fail point; ``"failCommand"`` by default.
         :param mode: ``"alwaysOn"`` (the default), ``"off"``, ``{"times": n}``, ``{"skip": n}`` or
             ``{"activationProbability": p}``.
         :param data: the data of the fail point, such as ``{'failCommands': ['insert'], 'errorCode': 91}``.
@@ -319,8 +317,7 @@ class Deployment:
         """Limit how many requests and new connections each member accepts per second.
 
         A request above the limit fails with error code 462 (IngressRequestRateLimitExceeded) and with the labels
-        SystemOverloadedError and RetryableError. The member closes each new connection above the
-        limit.
+        SystemOverloadedError and RetryableError. The member closes each new connection above the limit.
 
         :param requests: the accepted requests per second; None means no limit.
         :param connections: the accepted new connections per second; None means no limit.

@@ -26,7 +26,7 @@ class DeploymentThread(RemoteDeployment):
     :meth:`close`. All threads share the Python interpreter. Therefore long computations in other threads delay this
     deployment, but do not delay a :class:`~gmongo.testing.DeploymentProcess`.
 
-    :param plan: the kind and the settings, which :meth:`standalone` and similar methods create.
+    :param plan: the kind and the settings of the deployment, which :meth:`standalone` and similar methods create.
         None (the default) means a standalone.
     """
 

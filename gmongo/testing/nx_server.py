@@ -81,9 +81,7 @@ def _find_free_port() -> int:
 
 
 def find_process(port: int, timeout: float) -> int | None:
-    """Return the process ID in the reply of the server on `port`, -1 for a reply without ID, or
-    None without a reply.
-    """
+    """Return the process ID that the server on `port` reports, -1 for a reply without ID, or None without a reply."""
     try:
         pid = run_command((_HOST, port), {"serverStatus": 1}, timeout=timeout).get("pid")
     except CommandFailedError as error:

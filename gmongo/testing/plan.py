@@ -1,4 +1,4 @@
-"""The description of a deployment. Another thread or process creates the deployment."""
+"""The description of a deployment, which a separate thread or process creates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LIST_SETTINGS = frozenset({"compressors", "write_concern_modes", "tags", "prior
 
 
 class Plan:
-    """The kind of a deployment, such as ``replica_set``, and the arguments of the method of `Deployment`."""
+    """The name of a method that creates a `Deployment`, such as ``replica_set``, and the arguments of the method."""
 
     def __init__(self, kind: str, settings: Mapping[str, Any]) -> None:
         self.kind = kind
@@ -26,7 +26,7 @@ class Plan:
         return deployment
 
     def to_message(self) -> dict[str, Any]:
-        """Return a message for another process, with the certificate authority if `tls` is True."""
+        """Return a message for the process of the deployment. If `tls` is True, add the certificate authority."""
         tls = self.settings.get("tls", False)
         if isinstance(tls, ssl.SSLContext):
             raise ValueError("tls is an SSLContext, which cannot be sent to another process: use True or paths")
@@ -38,7 +38,7 @@ class Plan:
 
 
 def create_from_message(message: Mapping[str, Any]) -> Deployment:
-    """Create the deployment that a message of :meth:`Plan.to_message` describes, and do not start the deployment."""
+    """Return the deployment that a message of :meth:`Plan.to_message` describes. The deployment is not started."""
     if message["kind"] not in _KINDS:
         raise ValueError(f"{message['kind']!r} is not one of {sorted(_KINDS)}")
     if message["authority"] is not None:

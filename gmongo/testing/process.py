@@ -17,7 +17,7 @@ import gevent
 
 _PROGRAM = str(Path(__file__).with_name("tethered.py").absolute())
 _POLL_INTERVAL = 0.01
-_OUTPUT_BYTES = 4000
+_OUTPUT_CHARACTERS = 4000
 
 
 class TetheredProcess:
@@ -54,9 +54,9 @@ class TetheredProcess:
             "start_new_session": True,  # Ctrl-C on the terminal sends no signal to the process group
         }
         try:
-            # Use Popen of the standard library, which works in every native thread and blocks only
-            # briefly. gevent's Popen works only with the default event loop, but a monkey-patched
-            # process has replaced `subprocess.Popen` by gevent's Popen.
+            # Without monkey-patching, this is Popen of the standard library, which works in every native thread and
+            # blocks only briefly. In a monkey-patched process, this is gevent's Popen, which works only with the
+            # default event loop.
             with self._output_path.open("wb") as output:
                 self._process = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, **settings
@@ -88,7 +88,7 @@ class TetheredProcess:
             text = self._output_path.read_text(encoding="utf-8", errors="replace")
         except OSError:
             return ""
-        return text[-_OUTPUT_BYTES:].strip()
+        return text[-_OUTPUT_CHARACTERS:].strip()
 
     def end(self, grace: float = 5.0) -> None:
         """Send SIGTERM to the program. If the program still runs after `grace` seconds, kill the process group.

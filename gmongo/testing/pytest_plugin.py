@@ -93,18 +93,18 @@ def mongodb_database(mongodb_client: MongoClient[dict[str, Any]]) -> Iterator[Da
     mongodb_client.drop_database(database.name)
 
 
-def _create_fixture(kind: str, topology: str, description: str) -> Any:
+def _create_fixture(class_name: str, method: str, description: str) -> Any:
     """Return a fixture that yields a simulated deployment.
 
-    :param kind: the name of a class of :mod:`gmongo.testing`.
-    :param topology: the name of the method that creates the deployment.
+    :param class_name: the name of a class of :mod:`gmongo.testing`.
+    :param method: the name of the method that creates the deployment.
     :param description: the docstring of the fixture.
     """
 
     def fixture() -> Iterator[Any]:
         import gmongo.testing
 
-        with getattr(getattr(gmongo.testing, kind), topology)() as deployment:
+        with getattr(getattr(gmongo.testing, class_name), method)() as deployment:
             yield deployment
 
     fixture.__doc__ = description

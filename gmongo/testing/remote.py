@@ -1,4 +1,4 @@
-"""A deployment in another thread or process, with the API of :class:`~gmongo.testing.Deployment`."""
+"""A deployment in a separate thread or process, with the API of :class:`~gmongo.testing.Deployment`."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class RemoteConnection:
         self.operations = Counter(self.operations)
 
 
-def _create_fact(name: str) -> property:
-    """Return a property that reads the property `name` of the remote member."""
+def _create_property(name: str) -> property:
+    """Return a property that reads the property `name` of the member in the remote deployment."""
     return property(lambda member: member._facts[name], doc=getattr(Member, name, property()).__doc__)
 
 
-def _create_fault(name: str) -> Callable[..., None]:
-    """Return a method that calls the method `name` of the remote member."""
+def _create_fault_method(name: str) -> Callable[..., None]:
+    """Return a method that calls the method `name` of the member in the remote deployment."""
 
     def method(self: RemoteMember, *arguments: Any, **named: Any) -> None:
         self._line.request("fault", self.number, name, list(arguments), named)
@@ -83,14 +83,14 @@ class RemoteMember:
     """A member of a remote deployment. See :class:`~gmongo.testing.simulation.member.Member`."""
 
     host = HOST
-    alive, reachable, uptime = _create_fact("alive"), _create_fact("reachable"), _create_fact("uptime")
-    created, traits = _create_fact("created"), _create_fact("traits")
+    alive, reachable, uptime = _create_property("alive"), _create_property("reachable"), _create_property("uptime")
+    created, traits = _create_property("created"), _create_property("traits")
     # The methods that cause faults.
     kill, restart, freeze, thaw, partition, heal, drop_connections = map(
-        _create_fault, ("kill", "restart", "freeze", "thaw", "partition", "heal", "drop_connections")
+        _create_fault_method, ("kill", "restart", "freeze", "thaw", "partition", "heal", "drop_connections")
     )
-    delay, drop_after = _create_fault("delay"), _create_fault("drop_after")
-    garbage, step_down = _create_fault("garbage"), _create_fault("step_down")
+    delay, drop_after = _create_fault_method("delay"), _create_fault_method("drop_after")
+    garbage, step_down = _create_fault_method("garbage"), _create_fault_method("step_down")
 
     def __init__(self, line: ControlLine, number: int, port: int) -> None:
         self._line = line
@@ -145,7 +145,7 @@ class RemoteMembers(list[RemoteMember]):
         return [self[number] for number in self._line.request("describe")["secondaries"]]
 
 
-def _create_setting(name: str) -> property:
+def _create_network_property(name: str) -> property:
     """Return a property that reads and changes a setting of the remote network."""
 
     def change(network: RemoteNetwork, value: float) -> None:
@@ -157,7 +157,7 @@ def _create_setting(name: str) -> property:
 class RemoteNetwork:
     """The network of a remote deployment. See :class:`~gmongo.testing.simulation.network.Network`."""
 
-    latency, loss = _create_setting("latency"), _create_setting("loss")
+    latency, loss = _create_network_property("latency"), _create_network_property("loss")
 
     def __init__(self, line: ControlLine) -> None:
         self._line = line
@@ -206,7 +206,7 @@ class RemoteCommandLog(CommandLog):
 
 
 def _copy_docstring(method: Function) -> Function:
-    """Copy the docstring of the method with this name in :class:`~gmongo.testing.Deployment`."""
+    """Copy the docstring from the method of the same name in :class:`~gmongo.testing.Deployment`."""
     method.__doc__ = getattr(Deployment, method.__name__).__doc__
     return method
 
@@ -277,13 +277,13 @@ class RemoteDeployment:
     def _disconnect(self) -> None:
         self._line = None
 
-    def _running_line(self) -> ControlLine:
+    def _require_line(self) -> ControlLine:
         if self._line is None:
             raise RuntimeError("the deployment is not running: call start() or use a with block")
         return self._line
 
     def _request(self, name: str, *arguments: Any) -> Any:
-        return self._running_line().request(name, *arguments)
+        return self._require_line().request(name, *arguments)
 
     @property
     def uri(self) -> str:
@@ -291,7 +291,7 @@ class RemoteDeployment:
 
         :raises RuntimeError: the deployment is not running.
         """
-        self._running_line()
+        self._require_line()
         return self._uri
 
     @_copy_docstring
@@ -306,7 +306,7 @@ class RemoteDeployment:
 
         :raises RuntimeError: the deployment is not running.
         """
-        self._running_line()
+        self._require_line()
         self._commands.fetch()
         return self._commands
 
@@ -316,7 +316,7 @@ class RemoteDeployment:
 
         :raises RuntimeError: the deployment is not running.
         """
-        return RemoteNetwork(self._running_line())
+        return RemoteNetwork(self._require_line())
 
     @_copy_docstring
     def set_fail_point(
@@ -352,7 +352,7 @@ class RemoteDeployment:
         self._request("advance", seconds)
 
     def fault(self, member: int, name: str, *arguments: Any) -> None:
-        """Call a method of a member that causes a fault, such as ``freeze``.
+        """Cause a fault: call a method of a member, such as ``freeze``.
 
         :param member: the index of the member in `members`.
         :param name: the name of a method of :class:`~gmongo.testing.simulation.member.Member`.

@@ -55,7 +55,7 @@ def share_server(folder: Path, members: int) -> Iterator[RunningServer]:
                 yield server
             finally:
                 # If another process calls `share_server` now, the process waits for the lock of `start`. After this
-                # process has removed the file with the URI, the other process starts another server.
+                # process has removed the file with the URI, the other process starts a new server.
                 fcntl.flock(start, fcntl.LOCK_EX)
                 fcntl.flock(users, fcntl.LOCK_EX)
                 address.unlink()

@@ -17,13 +17,13 @@ _LOWEST_PRIORITY = -100
 # Real seconds before each jump while threads exist that did not exist at the start of the loop.
 # The additional threads may poll, and need real time.
 _THREAD_WAIT_SECONDS = 0.0005
-# Real seconds before each jump without such threads. After this time, the loop polls the sockets
-# again, because a busy kernel may deliver data late.
+# Real seconds before each jump without such threads. After this time, the real loop polls the
+# sockets again, because a busy kernel may deliver data with a delay.
 _SOCKET_WAIT_SECONDS = 0.00005
 
 
 class VirtualLoop:
-    """Event loop with a virtual clock, which replaces the real loop of a hub.
+    """An event loop with a virtual clock, which replaces the real loop of a hub.
 
     The real loop continues to serve the sockets and callbacks. While all greenlets wait and no socket is ready, the
     clock jumps to the time of the next timer. The loop fires one timer, and runs all greenlets that the timer wakes,
@@ -80,7 +80,7 @@ class VirtualLoop:
         return self.monotonic() + self._epoch
 
     def suspend(self, seconds: float) -> None:
-        """Advance the clock, and then fire all timers that were due in the skipped time."""
+        """Advance the clock, and fire no timer. Timers that were due in the skipped time fire after the call."""
         self._shown += seconds
         self._offset += seconds
 
@@ -158,9 +158,9 @@ class VirtualLoop:
         self._last_idle = iteration
         if iteration != last_idle + 1:
             time.sleep(_THREAD_WAIT_SECONDS if _count_other_threads() > self._threads else _SOCKET_WAIT_SECONDS)
-            return  # the loop polls the sockets, and calls `_jump` again in the next iteration if nothing can run
+            return  # the real loop polls the sockets, and calls `_jump` again in the next iteration if nothing can run
         self._last_idle = -1
-        if self.real.activecnt:  # otherwise no watcher keeps the loop running, and this iteration is the last
+        if self.real.activecnt:  # otherwise no watcher keeps the real loop running, and this iteration is the last
             self._fire(jumps=True)
 
     def _fire(self, jumps: bool = False) -> None:
@@ -230,7 +230,7 @@ class VirtualTimer:
         self._start(self._after, callback, args)
 
     def again(self, callback: Callable[..., Any], *args: Any, update: bool | None = None) -> None:
-        """Restart the timer with its repeat interval, or with its initial delay if there is no repeat interval."""
+        """Restart the timer with its repeat interval, or with its first interval if there is no repeat interval."""
         self._start(self._repeat or self._after, callback, args)
 
     def _start(self, after: float, callback: Callable[..., Any], args: tuple[Any, ...]) -> None:

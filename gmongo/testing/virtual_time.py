@@ -16,10 +16,9 @@ class VirtualTime:
     """A virtual clock for all timers of the current hub. While all greenlets of the hub wait and no
     socket is readable, the clock jumps to the next timer.
 
-    All timers of the current hub use the virtual clock: timers of gmongo, timers of simulated
-    deployments, and ``gevent.sleep`` and ``gevent.Timeout`` in the application. An election of
-    thirty seconds takes milliseconds of real time. Computations take no virtual time. Therefore a
-    test has equal results on slow and fast machines.
+    All timers of the current hub use the virtual clock: timers of gmongo, timers of simulated deployments, and
+    ``gevent.sleep`` and ``gevent.Timeout`` in the application. An election of thirty seconds takes milliseconds of real
+    time. Computations take no virtual time. Therefore a test has equal results on slow and fast machines.
 
     Create the deployments and the clients inside the ``with`` block of this class, because their timers need the
     virtual clock. All servers must run in the current hub. While gmongo waits for a server in another process, the
@@ -96,7 +95,7 @@ class VirtualTime:
     def suspend(self, seconds: float) -> None:
         """Simulate a suspended machine: advance the clock by `seconds`, and run no event in the skipped time.
 
-        All events of the skipped time happen late, after the call.
+        All events of the skipped time happen after the call.
 
         :param seconds: the time by which the clock advances.
         :raises ValueError: `seconds` is negative or is not a number.

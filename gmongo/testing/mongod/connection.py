@@ -1,4 +1,4 @@
-"""Send commands to a server without a MongoClient. Each command uses a new connection."""
+"""Send each command to a `mongod` through a new connection, without a MongoClient."""
 
 from __future__ import annotations
 
@@ -82,13 +82,9 @@ def _authenticate(transport: Transport, user: str, password: str) -> None:
     fields = dict(field.split("=", 1) for field in challenge.split(","))
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), base64.b64decode(fields["s"]), int(fields["i"]))
     client_key = hmac.digest(salted, b"Client Key", "sha256")
-    server_first = f"c=biws,r={fields['r']}"
-    signed = f"{client_first},{challenge},{server_first}".encode()
+    final = f"c=biws,r={fields['r']}"
+    signed = f"{client_first},{challenge},{final}".encode()
     signature = hmac.digest(hashlib.sha256(client_key).digest(), signed, "sha256")
     proof = base64.b64encode(bytes(a ^ b for a, b in zip(client_key, signature, strict=True))).decode()
-    answer = {
-        "saslContinue": 1,
-        "conversationId": reply["conversationId"],
-        "payload": f"{server_first},p={proof}".encode(),
-    }
+    answer = {"saslContinue": 1, "conversationId": reply["conversationId"], "payload": f"{final},p={proof}".encode()}
     _exchange(transport, answer)

@@ -33,7 +33,7 @@ class EmbeddedDatabaseError(RuntimeError):
 
 
 class Program(NamedTuple):
-    """The executable file and the version of a `mongod` that runs on this machine, such as ``(6, 0, 5)``."""
+    """The executable file and the version, such as ``(6, 0, 5)``, of a `mongod` that runs on this machine."""
 
     path: Path
     version: tuple[int, int, int]

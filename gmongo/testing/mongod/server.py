@@ -40,7 +40,7 @@ class Server:
     :param replica_set: the name of the replica set; None means a standalone.
     :param port: the TCP port; 0 means any free port.
 
-    :ivar pid: the process ID of the running `mongod`; None before the first start.
+    :ivar pid: the process ID of the last started `mongod`; None before the first start.
     :ivar is_stopped: True between :meth:`stop` and :meth:`resume`.
     """
 
@@ -105,7 +105,7 @@ class Server:
         """Create the users of the settings, and wait until `members` members have stored each user."""
         for number, (name, password) in enumerate(self._settings.users.items()):
             command = {"createUser": name, "pwd": password, "roles": ["root"], "writeConcern": {"w": members}}
-            self.command(command, without_credentials=number == 0)  # the first user needs no credentials
+            self.command(command, without_credentials=number == 0)  # a server without users accepts the first command
 
     def command(self, command: Mapping[str, Any], *, without_credentials: bool = False) -> dict[str, Any]:
         """Run a command on the database ``admin``, and return the reply.
@@ -216,10 +216,10 @@ class Server:
         return f"<Server {self.address}{'' if self.is_running else ' (not running)'}>"
 
 
-def _is_suspended(thread: Path) -> bool:
+def _is_suspended(stat_file: Path) -> bool:
     """Return True if the ``stat`` file of a thread has the state T, or if the thread has ended."""
     try:
-        return thread.read_text().rpartition(") ")[2].startswith("T")
+        return stat_file.read_text().rpartition(") ")[2].startswith("T")
     except OSError:
         return True
 

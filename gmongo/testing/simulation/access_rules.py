@@ -1,4 +1,4 @@
-"""Check generic fields of commands, and check that the member and the client may execute a command."""
+"""Find the members that may execute a command, and check the authentication and the generic fields of the command."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _WRITING_STAGES = frozenset({"$out", "$merge"})
 
 
 def needs_primary(call: Call) -> bool:
-    """Return True if the command writes, or belongs to a transaction."""
+    """Return True for commands in transactions, and for writes, except writes that a secondary sends to the primary."""
     return (
         call.name in _WRITE_COMMANDS
         or call.request.in_transaction
-        or (call.name == "aggregate" and _has_writing_stage(call))
+        or (call.name == "aggregate" and _writes_on_primary(call))
     )
 
 
 def runs_on_any_member(call: Call) -> bool:
-    """Return True for a command about cursors or sessions, which all members accept."""
+    """Return True for a command about cursors or sessions outside a transaction. All members accept such commands."""
     return call.name in _ALL_MEMBER_COMMANDS and not call.request.in_transaction
 
 
-def _has_writing_stage(call: Call) -> bool:
+def _writes_on_primary(call: Call) -> bool:
     pipeline = call.body.get("pipeline") or []
     # Since 5.0, a secondary executes `$out` and `$merge` if the read preference allows a secondary. The secondary sends
     # the writes to the primary.
@@ -46,7 +46,7 @@ def _has_writing_stage(call: Call) -> bool:
     return not may_run_on_secondary and any(stage.keys() & _WRITING_STAGES for stage in pipeline)
 
 
-_OPEN_COMMANDS = frozenset(
+_UNAUTHENTICATED_COMMANDS = frozenset(
     {
         "authenticate", "buildInfo", "buildinfo", "connectionStatus", "endSessions", "getnonce",
         "hello", "isMaster", "ismaster", "listCommands", "logout", "ping", "saslContinue",
@@ -57,7 +57,7 @@ _OPEN_COMMANDS = frozenset(
 
 def check_access(call: Call) -> None:
     """Raise an error if the command needs an authenticated client, and the client is not authenticated."""
-    needs_user = call.cluster.users.enforced and call.name not in _OPEN_COMMANDS
+    needs_user = call.cluster.users.enforced and call.name not in _UNAUTHENTICATED_COMMANDS
     if needs_user and not call.connection.authentication.users:
         raise error(13, f"Command {call.name} requires authentication")
 

@@ -25,7 +25,7 @@ class Certificates:
     """
 
     def __init__(self, authority: tuple[bytes, bytes] | None = None) -> None:
-        self._authority = _trustme().CA.from_pem(*authority) if authority else _trustme().CA()
+        self._authority = _import_trustme().CA.from_pem(*authority) if authority else _import_trustme().CA()
         self._directory = tempfile.TemporaryDirectory(prefix="gmongo-tls-")
         self.ca_file = str(Path(self._directory.name) / "ca.pem")
         self._authority.cert_pem.write_to_path(self.ca_file)
@@ -61,7 +61,7 @@ def certificates() -> Certificates:
 
 
 def use_authority(certificate: bytes, key: bytes) -> None:
-    """Use the certificate authority of another process. Call the function before :func:`certificates`."""
+    """Use the certificate authority of the parent process. Call the function before :func:`certificates`."""
     _parent_authority[:] = [(certificate, key)]
 
 
@@ -89,7 +89,7 @@ def server_context(tls: Tls) -> ssl.SSLContext | None:
     return context
 
 
-def _trustme() -> Any:
+def _import_trustme() -> Any:
     if importlib.util.find_spec("trustme") is None:
         raise RuntimeError("tls=True needs trustme, which is not installed: run pip install 'gmongo[testing]'")
     import trustme

@@ -1,4 +1,4 @@
-"""Read and write OP_COMPRESSED on servers. snappy and zstd need additional Python packages."""
+"""The server side of OP_COMPRESSED. snappy and zstd need additional Python packages."""
 
 from __future__ import annotations
 

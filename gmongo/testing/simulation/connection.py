@@ -52,13 +52,13 @@ class Connection:
         self.busy_with: str | None = None  # the name of the running command, or None
         self.app_name: str | None = None  # the name of the application in the handshake
         self.greeted = False  # True after the first hello
-        self.internal = False  # True if the client is another server
+        self.internal = False  # True if the client is a MongoDB server
         self.operations: Counter[str] = Counter()  # the number of received commands by command name
         self._commits = False  # True if the last command was commitTransaction
         self.compressors: list[str] = []
         self.authentication = Authentication(member.cluster.users, peer_certificate)
         # `closed_by_member` is set when the member closes the connection. If the client closes the connection, the
-        # member first executes the received requests. `closed` is set at any end of the connection.
+        # member first executes the received requests. `closed` is set if the member or the client ends the connection.
         self.closed_by_member, self.closed = Event(), Event()
         self._stream = stream
         self._unread = bytearray()
@@ -91,7 +91,7 @@ class Connection:
 
     def abort_transaction(self) -> None:
         """Abort the open transaction of this connection if a load balancer is in use."""
-        # After `commitTransaction`, the client may retry the commit on another service.
+        # After `commitTransaction`, the client may retry the commit on another mongos.
         if self.member.service_id is not None and not self._commits:
             self.member.cluster.store.handle_connection_loss(self.number)
 

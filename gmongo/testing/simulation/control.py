@@ -36,7 +36,7 @@ def serve_control(channel: Channel, deployment: Deployment) -> None:
 
 
 def create_exception_reply(problem: Exception) -> dict[str, Any]:
-    """Return the reply that describes an exception. :func:`raise_problem` raises the exception in the parent."""
+    """Return the reply that describes an exception. :func:`raise_problem` raises the exception at the other end."""
     if isinstance(problem, CommandError):
         description = {"code": problem.code, "name": problem.name, "message": problem.message}
         return {"problem": "CommandError", **description, "labels": problem.labels, "fields": dict(problem.fields)}

@@ -25,19 +25,18 @@ from gmongo.testing.simulation.write_concern import (
     satisfy_write_concern,
 )
 from gmongo.testing.store import fields
-from gmongo.testing.store.commands import COMMANDS as STORED
+from gmongo.testing.store.commands import COMMANDS as STORE_COMMANDS
 from gmongo.testing.unsupported import not_supported
 
 _log = logging.getLogger("gmongo.testing")
 _NO_SIGNATURE = {"hash": Binary(bytes(20)), "keyId": Int64(0)}
-# The commands whose fields a server checks after fail points. For all other commands, a server
-# checks the fields first.
+# The commands whose fields a server checks after fail points. For all other commands, a server checks the fields first.
 _CHECKED_AFTER_FAIL_POINTS = ("saslStart", "saslContinue")
 
 
 def list_command_names(cluster: Cluster) -> set[str]:
     """Return the names of all commands that a deployment supports."""
-    return {*_COMMANDS, *cluster.topology.commands, *STORED}
+    return {*_COMMANDS, *cluster.topology.commands, *STORE_COMMANDS}
 
 
 def _list_commands(call: Call) -> dict[str, Any]:

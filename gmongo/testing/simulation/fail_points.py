@@ -186,7 +186,7 @@ def apply_before(call: Call, name: str, point: FailPoint) -> None:
 def _block(call: Call, seconds: float) -> None:
     limit = call.body.get("maxTimeMS")
     max_seconds = limit / 1000 if limit and call.name != "getMore" else seconds
-    # If a client disconnects, a server stops the client's operations, except unacknowledged writes.
+    # If a client disconnects, a server kills the client's operations, except unacknowledged writes.
     is_unacknowledged = (call.body.get("writeConcern") or {}).get("w") == 0
     end_event = call.connection.closed_by_member if is_unacknowledged else call.connection.closed
     if wait_for(end_event, min(seconds, max_seconds)):

@@ -24,7 +24,7 @@ _REQUIRED_FLAGS = 0xFFFF
 # The size in bytes of a value without a length field, by the number of the BSON type.
 _SIZES = {1: 8, 6: 0, 7: 12, 8: 1, 9: 8, 10: 0, 16: 4, 17: 8, 18: 8, 19: 16, 127: 0, 255: 0}
 # The number of bytes of a value that its length field does not count, by the number of the BSON type.
-_SIZE_OF_LENGTH = {3: 0, 4: 0, 5: 5, 12: 16, 15: 0}
+_UNCOUNTED_SIZES = {3: 0, 4: 0, 5: 5, 12: 16, 15: 0}
 _REGEX = 11
 _REFERENCE = b"$ref\0"
 # DATETIME_AUTO also decodes dates that Python's `datetime` cannot represent.
@@ -63,10 +63,7 @@ class Message:
 
 
 def receive_exactly(sock: Any, size: int) -> bytes:
-    """Receive `size` bytes from a socket.
-
-    Raise ConnectionResetError if the connection ends early.
-    """
+    """Receive `size` bytes from a socket. Raise ConnectionResetError if the connection ends before the last byte."""
     data = b""
     while len(data) < size:
         chunk: bytes = sock.recv(size - len(data))
@@ -77,7 +74,7 @@ def receive_exactly(sock: Any, size: int) -> bytes:
 
 
 def read_message(opcode: int, payload: bytes, number: int = 0) -> Message:
-    """Decode a message. `payload` is the message without the header."""
+    """Decode a message. `payload` is the message without the header, and `number` is the request ID."""
     try:
         if opcode == OP_MSG:
             return _read_op_msg(payload, number)
@@ -151,7 +148,7 @@ def _find_repeated_field(document: bytes) -> str | None:
             position = document.index(0, document.index(0, position) + 1) + 1
         else:
             (size,) = _INT32.unpack_from(document, position)
-            position += size + _SIZE_OF_LENGTH.get(kind, 4)
+            position += size + _UNCOUNTED_SIZES.get(kind, 4)
     return None
 
 

@@ -39,7 +39,7 @@ def reserve(port: int) -> plain_socket.socket:
 
 
 class Listener:
-    """Accepts connections on a socket of `reserve`, and calls `serve` in a new greenlet for each connection."""
+    """A listening socket of `reserve`. A new greenlet calls `serve` for each accepted connection."""
 
     def __init__(self, reserved: plain_socket.socket, serve: Callable[[Any], None]) -> None:
         self._serve = serve
@@ -93,7 +93,7 @@ class Listener:
 
 
 class LoadBalancer:
-    """Forwards each connection on a port to the next mongos that is alive."""
+    """A load balancer, which forwards each connection on a port to the next mongos that is alive."""
 
     def __init__(self, services: Sequence[Member], port: int = 0) -> None:
         self._services = services

@@ -57,7 +57,7 @@ class Member:
         self.faults = Faults()
         self.fail_points = FailPoints()
         self.parameters = Parameters(cluster.parameters)
-        self.created = 0
+        self.created = 0  # the number of connections that the member has accepted
         self.operations = Operations()
         self._change = Signal()
         self._arriving: set[Any] = set()
@@ -168,7 +168,7 @@ class Member:
         self.faults.cut = n_bytes, command
 
     def garbage(self, command: str | None = None) -> None:
-        """Send bytes that are not a message instead of one reply.
+        """Instead of one reply, send bytes that are not a message.
 
         :param command: the name of the command whose next reply is replaced. None means the next reply to any command.
         :raises ValueError: the simulation has no such command.
@@ -177,10 +177,9 @@ class Member:
         self.faults.garbage = (command,)
 
     def step_down(self, seconds: float = 60.0) -> None:
-        """Make the primary step down. For `seconds`, the member becomes primary again only if no
-        other member can become primary.
+        """Make the primary step down.
 
-        :param seconds: how many seconds the other members have precedence in elections; 60 by default.
+        :param seconds: the time in seconds during which the members do not elect this member; 60 by default.
         :raises ValueError: the member is not a primary, or `seconds` is negative or is not a number.
         """
         check_number("seconds", seconds)
@@ -263,9 +262,9 @@ class Member:
             raise ValueError(f"command is {command!r}, which is not the name of a command{hint}")
 
     def await_change(self, known: Mapping[str, Any], seconds: float) -> None:
-        """Wait while the topologyVersion of the member does not change.
+        """Wait until the topologyVersion of the member differs from `known`.
 
-        :param known: the topologyVersion that the client knows.
+        :param known: the topologyVersion that the client sent.
         :param seconds: the longest wait in seconds.
         """
         if known.get("processId") == self._process and known.get("counter") == self._version:

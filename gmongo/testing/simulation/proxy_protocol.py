@@ -13,7 +13,7 @@ _VERSION_1 = b"PROXY "
 _VERSION_2 = b"\r\n\r\n\x00\r\nQUIT\n"
 _MAX_LINE_BYTES = 107
 _LENGTH_OFFSET = 14
-_HEADER = 16
+_HEADER_SIZE = 16
 _CHECK_INTERVAL = 0.001  # seconds
 
 
@@ -34,5 +34,5 @@ def skip_preamble(sock: Any) -> None:
                 raise ConnectionAbortedError("the PROXY preamble has no end")
             line += receive_exactly(sock, 1)
     elif _VERSION_2.startswith(start):
-        header = receive_exactly(sock, _HEADER)
+        header = receive_exactly(sock, _HEADER_SIZE)
         receive_exactly(sock, int.from_bytes(header[_LENGTH_OFFSET:], "big"))

@@ -24,17 +24,17 @@ _EXEMPT_COMMANDS = frozenset(
 
 
 class TokenBucket:
-    """Admits a number of requests per second. After idle time, admits a burst of requests at the same moment."""
+    """A bucket of tokens. Each admitted request takes a token, and each second adds a number of tokens."""
 
     def __init__(self) -> None:
         self._tokens = 0.0
-        self._at: float | None = None
+        self._updated_at: float | None = None
 
     def take_token(self, rate: float, burst: float) -> bool:
-        """Return True if the bucket admits another request. A full bucket admits `burst` requests at once."""
+        """Take a token. Return False if the bucket is empty. A full bucket admits `burst` requests at once."""
         now = clock.monotonic()
-        self._tokens = burst if self._at is None else min(burst, self._tokens + (now - self._at) * rate)
-        self._at = now
+        self._tokens = burst if self._updated_at is None else min(burst, self._tokens + (now - self._updated_at) * rate)
+        self._updated_at = now
         if self._tokens < 1:
             return False
         self._tokens -= 1
@@ -50,7 +50,7 @@ class RateLimits:
         self._connections: dict[str, TokenBucket] = {}
 
     def admit_request(self, call: Call) -> None:
-        """Check if the limiter admits a command."""
+        """Raise an error if the limiter does not admit a command."""
         parameters = call.member.parameters
         if not parameters["ingressRequestRateLimiterEnabled"] or call.name in _EXEMPT_COMMANDS:
             return

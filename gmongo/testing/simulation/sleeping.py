@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from gmongo.testing.command import error, interrupted
+from gmongo.testing.command import create_kill_error, error
 from gmongo.testing.simulation.call import Call, CloseConnection
 from gmongo.testing.simulation.commands.operations import Operation
 from gmongo.testing.simulation.waiting import wait_for
@@ -33,7 +33,7 @@ def execute_sleep(call: Call, operation: Operation) -> None:
     max_seconds = (call.body.get("maxTimeMS") or float("inf")) / 1000
     if wait_for(operation.over, min(total, max_seconds)):
         if operation.is_killed():
-            raise interrupted()
+            raise create_kill_error()
         raise CloseConnection
     if max_seconds < total:
         raise error(50, "operation exceeded time limit")
@@ -49,8 +49,8 @@ def _find_filters(call: Call) -> Iterator[tuple[dict[str, Any], str]]:
             yield statement, "q"
 
 
-def _parse_sleep(condition: dict[str, Any]) -> float | None:
-    """Return the seconds that the ``$where`` of a filter sleeps, or None for other code, which the store refuses."""
-    script = str(condition.get("$where", "")).strip()
+def _parse_sleep(query: dict[str, Any]) -> float | None:
+    """Return the seconds that the ``$where`` of a filter sleeps, or None if the ``$where`` does more than a sleep."""
+    script = str(query.get("$where", "")).strip()
     match = next(filter(None, (pattern.fullmatch(script) for pattern in _SLEEPS)), None)
     return None if match is None else int(match[1]) / 1000

@@ -48,7 +48,7 @@ def check_stable_api(call: Call) -> None:
     body = call.body
     version = body.get("apiVersion")
     if version is None:
-        _check_absence(call)
+        _check_missing_version(call)
         return
     accepted = ("1", "2") if call.member.parameters["acceptApiVersion2"] else ("1",)
     if version not in accepted:
@@ -60,7 +60,7 @@ def check_stable_api(call: Call) -> None:
         raise error(324, f"{message_start} {call.name} is deprecated in API Version {version}")
 
 
-def _check_absence(call: Call) -> None:
+def _check_missing_version(call: Call) -> None:
     for name in ("apiStrict", "apiDeprecationErrors"):
         if call.body.get(name) is not None:
             raise error(4886600, f"Provided {name} without passing apiVersion")

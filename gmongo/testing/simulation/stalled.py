@@ -1,8 +1,8 @@
 """Reply with an error to clients that block the thread of the deployment.
 
 A deployment serves its clients in greenlets of the thread that started the deployment. In a program without
-monkey-patching, a client of another driver blocks this thread, and would wait forever for a reply. A native thread
-detects the blocked thread, and replies with an error.
+monkey-patching, a client that does not use gevent blocks this thread, and would wait forever for a reply. A native
+thread detects the blocked thread, and replies with an error.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _watcher: threading.Thread | None = None
 
 
 def watch_listeners(*listeners: Listener) -> None:
-    """Watch the listeners, if the program has imported another driver, which can block the thread of a listener."""
+    """Watch the listeners if the program has imported a driver that can block the thread of a listener."""
     global _watcher
     _watched.update(listeners)
     if not _watched or monkey.is_module_patched("threading") or not _OTHER_DRIVERS & set(sys.modules):

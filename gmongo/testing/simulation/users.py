@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gmongo.testing.simulation.authentication.scram import Credentials, Hash
+from gmongo.testing.simulation.authentication.scram import Credentials, Scram
 
 EXTERNAL = "$external"
 _ROOT = {"role": "root", "db": "admin"}
@@ -25,7 +25,7 @@ class User:
     def __post_init__(self) -> None:
         self._credentials: dict[str, Credentials] = {}
 
-    def credentials(self, mechanism: Hash) -> Credentials:
+    def credentials(self, mechanism: Scram) -> Credentials:
         """Return the SCRAM credentials. The first call for a mechanism derives the credentials from the password."""
         if mechanism not in self._credentials:
             self._credentials[mechanism] = Credentials.derive(mechanism, self.name, self.password or "")
@@ -38,8 +38,7 @@ class Users(dict[tuple[str, str], User]):
     :param passwords: the passwords by user name. A user with a password belongs to ``admin``. A user whose password is
         None, such as the subject of a certificate, belongs to ``$external``. `passwords` is None for a deployment
         without access control.
-    :param oidc_tokens: the user names by OIDC token. If `oidc_tokens` is not empty, clients must
-        authenticate.
+    :param oidc_tokens: the user names by OIDC token. If `oidc_tokens` is not empty, clients must authenticate.
     """
 
     def __init__(

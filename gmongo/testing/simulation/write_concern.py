@@ -12,7 +12,7 @@ from gmongo.testing.store.values import is_number, to_long
 from gmongo.testing.unsupported import not_supported
 
 _TIMEOUT = 64
-_CHECK_INTERVAL = 0.5  # Seconds between two checks if the connection is open.
+_CHECK_INTERVAL = 0.5  # Seconds between two checks of the connection.
 # The commands to which write concerns do not apply. In a transaction, only the commit has a write concern.
 WITHOUT_WRITE_CONCERN = frozenset(
     {"count", "distinct", "find", "getMore", "listCollections", "listDatabases", "listIndexes"}

@@ -33,7 +33,7 @@ class Store:
         return ALIASES.get(name, name) in COMMANDS
 
     def execute(self, request: Request) -> dict[str, Any]:
-        """Return a read-only reply to a command, without ``ok`` and cluster time."""
+        """Execute a command, and return a read-only reply without ``ok`` and cluster time."""
         name = ALIASES.get(request.name, request.name)
         if name not in COMMANDS:
             raise error(59, f"no such command: '{request.name}'")
@@ -113,4 +113,4 @@ class Store:
     def expire(self) -> None:
         """Close idle cursors, and end the sessions that no command has used for 30 minutes."""
         self._state.cursors.expire()
-        self.end_sessions(self._state.sessions.idle())
+        self.end_sessions(self._state.sessions.list_idle())

@@ -35,9 +35,7 @@ class Access:
         return collection.records
 
     def find_unindexed_keys(self, collection: Collection) -> Iterable[Key]:
-        """Return the keys of records for which the indexes contain another version than this
-        access.
-        """
+        """Return the keys of the records whose version in the indexes is not the version that this access reads."""
         return ()
 
     def await_unlocked(self, collection: Collection, key: Key, pace: Pace) -> bool:
@@ -61,7 +59,7 @@ class Access:
             self._await_transaction(transaction, pace)
         return has_waited
 
-    def _find_locker(self, collection: Collection, document: Document, old: Document | None) -> Any:
+    def _find_locker(self, collection: Collection, document: Document, old: Document | None) -> object | None:
         if not collection.entry_locks:
             return None
         entries = find_new_entries(collection, document, old)

@@ -66,7 +66,7 @@ class Update:
             isinstance(operand, dict)
             and "$each" in operand
             and ("$sort" in operand or ("$slice" in operand and operand["$each"]))
-            and any(self._find_paths(document, path.split("."), document))
+            and any(self._find_paths(document, path.split(".")))
             for path, operand in operands_by_path.items()
         )
 
@@ -86,8 +86,8 @@ class Update:
     def find_whole_paths(self, document: Document, updated: Document) -> frozenset[str] | None:
         """Return the paths of the values that change streams show completely.
 
-        For an update with operators, the paths include the empty path. For an update whose paths
-        contain ``$[]`` or ``$[name]``, return None, because change streams do not support it.
+        For an update with operators, the paths include the empty path. For an update whose paths contain ``$[]`` or
+        ``$[name]``, return None. The simulation has no change events of such updates.
         """
         if not self.has_operators:
             return frozenset()
@@ -97,7 +97,7 @@ class Update:
         for parts, name, _ in self._edits:
             if name == "$push" and not self._has_modifiers(parts):
                 continue
-            for path in self._find_paths(document, parts, document):
+            for path in self._find_paths(document, parts):
                 new = find_value(updated, path)
                 old = find_value(document, path)
                 is_container = new is None or isinstance(new, (dict, list))
@@ -111,7 +111,7 @@ class Update:
         operand = self.spec["$push"][".".join(parts)]
         return isinstance(operand, dict) and not _MOVING_MODIFIERS.isdisjoint(operand)
 
-    def upserted(self) -> Document:
+    def create_upserted_document(self) -> Document:
         document = self.apply(_find_equalities(self.query, self.is_replacement), is_insert=True)
         if "_id" not in document:
             document["_id"] = new_object_id()
@@ -137,11 +137,11 @@ class Update:
         if "$" not in "".join(parts):
             return [list(parts)]
         try:
-            return list(self._find_paths(document, parts, document))
+            return list(self._find_paths(document, parts))
         except CommandError as error:
             return error
 
-    def _find_paths(self, original: Document, parts: Sequence[str], current: Document) -> Iterator[list[str]]:
+    def _find_paths(self, document: Document, parts: Sequence[str]) -> Iterator[list[str]]:
         """Yield the paths that a path with ``$``, ``$[]`` or ``$[name]`` matches in a document."""
         position = next((number for number, part in enumerate(parts) if _is_positional(part)), None)
         if position is None:
@@ -149,16 +149,16 @@ class Update:
             return
         part = parts[position]
         prefix, suffix = list(parts[:position]), parts[position + 1 :]
-        for index in self._find_indexes(original, prefix, part, current):
-            yield from self._find_paths(original, [*prefix, str(index), *suffix], current)
+        for index in self._find_indexes(document, prefix, part):
+            yield from self._find_paths(document, [*prefix, str(index), *suffix])
 
-    def _find_indexes(self, original: Document, path: Sequence[str], part: str, current: Document) -> list[int]:
+    def _find_indexes(self, document: Document, path: Sequence[str], part: str) -> list[int]:
         if part == "$":
-            index = find_matched_index(original, path, self.query, self.variables, self.collation)
+            index = find_matched_index(document, path, self.query, self.variables, self.collation)
             if index is None:
                 raise bad_value("The positional operator did not find the match needed from the query.")
             return [index]
-        array = find_value(current, path)
+        array = find_value(document, path)
         if not isinstance(array, list):
             raise bad_value(f"The path '{'.'.join(path)}' must exist in the document in order to apply array updates.")
         if part == "$[]":
@@ -254,7 +254,7 @@ def _is_array_operator(part: str) -> bool:
 
 
 def _are_overlapping(first: list[str], second: list[str]) -> bool:
-    """Return True if one path contains the other, or the first difference is an array operator."""
+    """Return True if one path contains the other, or exactly one path has an array operator at the first difference."""
     for first_part, second_part in zip(first, second, strict=False):
         if first_part != second_part:
             if _is_array_operator(first_part) and _is_array_operator(second_part):
@@ -263,14 +263,10 @@ def _are_overlapping(first: list[str], second: list[str]) -> bool:
     return True
 
 
-def _create_conflict_error(path: Sequence[str], conflict_path: Sequence[str]) -> CommandError:
-    return error(40, f"Updating the path '{'.'.join(path)}' would create a conflict at '{'.'.join(conflict_path)}'")
-
-
 def _check_conflict(first: list[str], second: list[str]) -> None:
-    length = min(len(first), len(second))
     if _are_overlapping(first, second):
-        raise _create_conflict_error(first if len(first) > length else second, first[:length])
+        path, conflict = ".".join(first if len(first) > len(second) else second), ".".join(first[: len(second)])
+        raise error(40, f"Updating the path '{path}' would create a conflict at '{conflict}'")
 
 
 def _compile_array_filters(

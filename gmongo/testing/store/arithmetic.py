@@ -72,7 +72,7 @@ def multiply(left: Any, right: Any) -> Any:
 
 
 def compute_update(name: str, function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    """Return the result of ``$inc`` or ``$mul``."""
+    """Return the result of the operator `name`, which is ``$inc`` or ``$mul``."""
     for value in (left, right):
         if not is_number(value):
             raise type_mismatch(f"only numbers are allowed in an arithmetic expression, not {type_name(value)}")

@@ -26,7 +26,7 @@ def bulk_write(context: CommandContext) -> Document:
     counts: Counter[str] = Counter()
     results: list[Document] = []
     for index, operation in enumerate(context.pace.iterate(body["ops"])):
-        result = _run(operation, index, targets, counts)
+        result = _run_operation(operation, index, targets, counts)
         if not result["ok"] or not body.get("errorsOnly"):
             results.append(result)
         if not result["ok"] and (body.get("ordered", True) or context.access.in_transaction):
@@ -38,7 +38,7 @@ def bulk_write(context: CommandContext) -> Document:
 
 
 _COUNTS = ("nErrors", "nInserted", "nMatched", "nModified", "nUpserted", "nDeleted")
-_COUNT_NAMES = {"insert": "nInserted", "update": "nMatched", "delete": "nDeleted"}
+_COUNTS_BY_KIND = {"insert": "nInserted", "update": "nMatched", "delete": "nDeleted"}
 
 
 def _check_operations(context: CommandContext, body: Document) -> None:
@@ -78,7 +78,7 @@ def _create_target(context: CommandContext, namespace_spec: Any) -> Target:
     return Target(context.access, collection, find_or_create, bypasses_validation, context.variables, context.pace)
 
 
-def _run(operation: Document, index: int, targets: list[Target], counts: Counter[str]) -> Document:
+def _run_operation(operation: Document, index: int, targets: list[Target], counts: Counter[str]) -> Document:
     kind = _find_kind(operation)
     try:
         outcome = _EXECUTORS[kind](targets[to_long(operation[kind])], operation)
@@ -90,7 +90,7 @@ def _run(operation: Document, index: int, targets: list[Target], counts: Counter
         return {**failure, "nModified": 0} if kind == "update" else failure
     result: Document = {"ok": 1.0, "idx": index, "n": outcome.matched}
     is_upsert = outcome.upserted is not MISSING
-    counts["nUpserted" if is_upsert else _COUNT_NAMES[kind]] += outcome.matched
+    counts["nUpserted" if is_upsert else _COUNTS_BY_KIND[kind]] += outcome.matched
     counts["nModified"] += outcome.modified
     if kind == "update":
         result["nModified"] = outcome.modified

@@ -15,7 +15,7 @@ from gmongo.testing.store.state import State
 
 @dataclass(frozen=True)
 class Presentation:
-    """Converts oplog events to the documents that a change stream returns."""
+    """A converter of oplog events to the documents that a change stream returns."""
 
     state: State  # the state of the deployment
     options: Document  # the options of the stage `$changeStream`
@@ -24,7 +24,7 @@ class Presentation:
         """Return the document of type ``invalidate``, which follows an event that ends the stream."""
         return _create_common_fields(position, "invalidate", event, self.state.version)
 
-    def document(self, position: Position, event: Event) -> Document:
+    def create_document(self, position: Position, event: Event) -> Document:
         target = {"to": event.extra["to"]} if event.kind == "rename" else {}
         uuid = event.uuid if self.options.get("showExpandedEvents") else None
         document = {**target, **_create_common_fields(position, event.kind, event, self.state.version, uuid)}
@@ -99,6 +99,6 @@ def _find_current_document(state: State, event: Event) -> Document | None:
     return record.document if record is not None else None
 
 
-def _create_image_error(name: str) -> CommandError:
-    return error(47, f"Change stream was configured to require a {name} for all update "
-                        f"events, but the {name} was not found")  # fmt: skip
+def _create_image_error(image_kind: str) -> CommandError:
+    return error(47, f"Change stream was configured to require a {image_kind} for all update "
+                        f"events, but the {image_kind} was not found")  # fmt: skip

@@ -15,7 +15,7 @@ from gmongo.testing.store.context import CommandContext, check_name, check_writa
 from gmongo.testing.store.cursors import MAX_BATCH_BYTES, Cursor
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import illegal_operation, invalid_namespace, malformed
-from gmongo.testing.store.oplog import AFTER_INVALIDATION, Event, Position, create_mark, parse_token
+from gmongo.testing.store.oplog import AFTER_INVALIDATION, Event, Position, create_position_after, parse_token
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.selection import create_env
 from gmongo.testing.store.stages import compile_pipeline, parse_stage
@@ -140,7 +140,7 @@ class ChangeStreamCursor(Cursor):
     def batch(self, limit: int | None, pace: Pace) -> list[Document]:
         documents: list[Document] = []
         # Other greenlets may add events during the loop.
-        size, end = 0, create_mark(self._state.now())
+        size, end = 0, create_position_after(self._state.now())
         for position, event in pace.iterate(self._find_pending()):
             document = self._create_document(position, event)
             if document is not None:
@@ -177,19 +177,16 @@ class ChangeStreamCursor(Cursor):
         """Return the document that the stream shows for an event. Return None if the stream does not show the event."""
         if position.kind == AFTER_INVALIDATION:
             document = self._presentation.create_invalidation(position, event)
-        elif not self._is_shown(event):
+        elif not self._scope.covers(event) or (event.kind in _EXTRA_EVENTS and not self._expanded):
             return None
         else:
-            document = self._presentation.document(position, event)
+            document = self._presentation.create_document(position, event)
         result = self._run(document)
         if result is None:
             return None
         _check_token(document, result)
         self._check_size(result)
         return result
-
-    def _is_shown(self, event: Event) -> bool:
-        return self._scope.covers(event) and (self._expanded or event.kind not in _EXTRA_EVENTS)
 
     def _check_size(self, document: Document) -> None:
         if len(bson.encode(document)) > MAX_BATCH_BYTES:
@@ -213,7 +210,7 @@ def find_start_position(state: State, options: Document) -> Position:
         return position
     if "startAfter" in options:
         return parse_token(options["startAfter"])
-    return create_mark(state.now())
+    return create_position_after(state.now())
 
 
 def _check_token(document: Document, result: Document) -> None:

@@ -20,7 +20,7 @@ from gmongo.testing.unsupported import not_supported
 
 _INDEX_OPTIONS = ("expireAfterSeconds", "hidden", "unique", "prepareUnique")
 _MAX_SECONDS = 2**31 - 1
-# If `collMod` sets one validation option, the collection stores the default of the other option.
+# The defaults of the validation options. If `collMod` sets a validator or an option, the collection stores both.
 _DEFAULTS = {"validationLevel": "strict", "validationAction": "error"}
 
 
@@ -31,8 +31,8 @@ def modify_collection(context: CommandContext) -> Document:
         name: value for name, value in context.body.items() if name in TABLE["collMod"].fields and value is not None
     }
     del requested["collMod"]
-    other_options = {"cappedSize", "cappedMax", "dryRun", "expireAfterSeconds", "pipeline", "timeseries", "viewOn"}
-    if collection.is_view or not other_options.isdisjoint(requested):
+    refused_options = {"cappedSize", "cappedMax", "dryRun", "expireAfterSeconds", "pipeline", "timeseries", "viewOn"}
+    if collection.is_view or not refused_options.isdisjoint(requested):
         raise not_supported("an unsupported option of collMod")
     index = requested.pop("index", None)
     options = _complete_options(collection, requested)

@@ -28,7 +28,7 @@ _MAX_STRENGTH = 5
 _VERSION = "57.1"
 # The languages that sort Latin letters in the root order of Unicode.
 _LANGUAGES = frozenset({"de", "en", "fr", "ga", "id", "it", "ms", "nl", "pt", "sw", "zu"})
-_OTHER_LOCALES = frozenset({"en_US_POSIX", "fr_CA"})
+_EXCLUDED_LOCALES = frozenset({"en_US_POSIX", "fr_CA"})
 # The ASCII characters except letters, in the root order.
 _ORDERED_CHARACTERS = "\t\n\v\f\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789"
 # The combining characters of accents, in the root order.
@@ -51,7 +51,7 @@ class Collation:
 
     @classmethod
     def from_spec(cls, spec: Any, required: bool = False) -> Collation:
-        """Compile the collation document of a command, a collection or an index."""
+        """Compile the collation document of a command, collection or index. `required` forbids an empty document."""
         if not spec and not required:
             return BINARY
         _check_spec(spec)
@@ -95,7 +95,7 @@ def _check_spec(spec: Any) -> None:
         "strength"
     }
     locale = spec["locale"]
-    is_known = locale == "simple" or (locale.partition("_")[0] in _LANGUAGES and locale not in _OTHER_LOCALES)
+    is_known = locale == "simple" or (locale.partition("_")[0] in _LANGUAGES and locale not in _EXCLUDED_LOCALES)
     if other_options or "@" in locale or not is_known or (is_number(strength) and not 1 <= to_long(strength) <= 3):
         raise not_supported("a collation with an unsupported option or letter", str(spec))
 

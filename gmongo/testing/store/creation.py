@@ -48,7 +48,7 @@ def complete_series(options: Mapping[str, Any]) -> Document:
 
 
 def _complete_bucketing(options: Mapping[str, Any]) -> Document:
-    """Return the bucket options: a granularity, or the options in ``_SECONDS``."""
+    """Return the bucket options: a granularity with its span, or the options in ``_SECONDS``."""
     span, rounding = (to_long(options[name]) if name in options else None for name in _SECONDS)
     if "granularity" not in options and rounding is not None:
         if span != rounding or not 1 <= rounding <= _MAX_SECONDS:
@@ -71,9 +71,9 @@ def create_measurement(series: Mapping[str, Any], document: Document) -> Documen
 def parse_options(body: Mapping[str, Any]) -> Document:
     """Check the options of a ``create`` command. Return the options in the order and form of ``listCollections``."""
     options = {name: value for name, value in body.items() if name in TABLE["create"].fields and value is not None}
-    other_options = options.keys() - {"create", "flags", *ORDER.split()}
-    if other_options:
-        raise not_supported("an unsupported option of create", min(other_options))
+    refused_options = options.keys() - {"create", "flags", *ORDER.split()}
+    if refused_options:
+        raise not_supported("an unsupported option of create", min(refused_options))
     options.update({name: to_long(options[name]) for name in ("size", "max") if is_number(options.get(name))})
     _check_choices(options)
     series = complete_series(options["timeseries"]) if "timeseries" in options else None
@@ -148,7 +148,7 @@ def check_view(views: list[Collection], name: str, options: Document) -> None:
             raise not_supported("a view whose name occurs in the definition of a view")
         collation = Collation.from_spec(options.get("collation"))
         if any(repr(view.name) in own_text and view.collation != collation for view in views):
-            raise malformed("a view with another collation")
+            raise malformed("a view whose collation differs from its source")
 
 
 def check_find_of_view(body: Document) -> None:

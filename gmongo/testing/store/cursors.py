@@ -58,7 +58,7 @@ class Cursor:
         return batch
 
     def matches_namespace(self, namespace: str) -> bool:
-        """Return True if ``killCursors`` may kill the cursor. List cursors match any namespace."""
+        """Return True if ``killCursors`` may kill the cursor. Cursors of lists match any namespace."""
         return self.namespace == namespace or not {"listCollections", "listIndexes"}.isdisjoint(self.command)
 
     def list_extras(self) -> Document:
@@ -128,13 +128,13 @@ class Cursors:
 
     def open(self, cursor: Cursor, member: str) -> None:
         """Assign an ID to the cursor, and keep the cursor until the cursor is closed, killed or idle for too long."""
-        self._expire()
+        self._kill_idle()
         cursor.id = (int.from_bytes(_random.urandom(8), "big") >> 2) + 1
         cursor.member = member
         self._open[cursor.id] = cursor
 
     def get(self, cursor_id: int, member: str) -> Cursor:
-        self._expire()
+        self._kill_idle()
         cursor = self._open.get(cursor_id)
         if cursor is None or cursor.member != member:
             raise create_cursor_error(cursor_id)
@@ -160,7 +160,7 @@ class Cursors:
         return {"cursorsKilled": killed, "cursorsNotFound": missing, "cursorsAlive": [], "cursorsUnknown": []}
 
     def kill_for_collection(self, namespace: str) -> None:
-        """Kill the tailable cursors of a dropped collection. Other cursors fail at the next use."""
+        """Kill the tailable cursors of a dropped collection. Other cursors of `find` fail at the next `getMore`."""
         self.kill_where(lambda cursor: cursor.namespace == namespace and cursor.capped)
         for cursor in self._open.values():
             cursor.is_lost = cursor.is_lost or (cursor.namespace == namespace and "find" in cursor.command)
@@ -172,7 +172,7 @@ class Cursors:
     def count(self) -> int:
         return len(self._open)
 
-    def _expire(self) -> None:
+    def _kill_idle(self) -> None:
         oldest_use = clock.monotonic() - IDLE_SECONDS
         self.kill_where(lambda cursor: cursor.used < oldest_use and not cursor.no_timeout)
 
@@ -182,7 +182,7 @@ class Cursors:
 
 
 def check_owner(cursor: Cursor, namespace: str, session: bytes | None, transaction: int | None) -> None:
-    """Check that an unused cursor has the collection, session and transaction of a ``getMore``."""
+    """Check that a cursor is not in use, and has the namespace, session and transaction of a ``getMore``."""
     if cursor.in_use:
         raise error(12051, f"cursor id {cursor.id} is already in use")
     if cursor.namespace != namespace:

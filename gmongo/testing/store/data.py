@@ -91,7 +91,7 @@ class Collection:
         return self.last_number
 
     def put(self, key: Key, record: Record, time: Timestamp) -> None:
-        """Store a record. Replace the existing record with this key."""
+        """Store a record, and replace the record that has the same key."""
         self._add_to_history(key, time)
         self._remove_from_indexes(key)
         self.records[key] = record

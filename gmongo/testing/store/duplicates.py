@@ -30,9 +30,7 @@ def find_new_entries(collection: Collection, document: Document, old: Document |
 def check_unique(
     collection: Collection, key: Key, document: Document, records: Mapping[Key, Record], new_keys: Iterable[Key] = ()
 ) -> None:
-    """Check that no other record in `records` has a value of `document` in a unique index except
-    ``_id``.
-    """
+    """Check that no record except `key` has a value of `document` in a unique index. ``_id`` needs no check."""
     for index in collection.indexes.values():
         if not index.needs_duplicate_check:
             continue

@@ -16,7 +16,7 @@ from gmongo.testing.unsupported import not_supported
 
 
 def create_recovery_token(state: State) -> Document:
-    """Return the recovery token that a mongos adds to replies in a transaction."""
+    """Return the field ``recoveryToken``, which only a mongos adds to replies in a transaction."""
     return {"recoveryToken": {"recoveryShardId": "shard0"}} if state.sharded else {}
 
 
@@ -70,13 +70,13 @@ def _find_transaction(state: State, request: Request, session: Session) -> Trans
             raise no_such_transaction(f"Transaction {number} was not started on this mongos, and there is no "
                                       "recoveryToken")  # fmt: skip
         # A mongos that did not start the transaction can only return the outcome of the
-        # transaction. An open transaction aborts.
+        # transaction. The command aborts an open transaction.
         abort(state, session)
     return transaction
 
 
 def refuse_outside_transaction(context: CommandContext) -> Document:
-    """Raise the error of a ``commitTransaction`` or ``abortTransaction`` without transaction number."""
+    """Raise the error of a ``commitTransaction`` or ``abortTransaction`` without a transaction number."""
     if not context.state.has_oplog:
         raise illegal_operation("Transaction numbers are only allowed on a replica set member or mongos")
     raise error(125, f"{context.request.name} must be run within a transaction")

@@ -26,7 +26,7 @@ class Environment:
     """The context in which a stage is compiled."""
 
     scope: Scope = field(default_factory=Scope)  # the names of the variables, the collation and the pace
-    # A function that returns the documents of another collection of the database by name.
+    # A function that returns the documents of a collection of the database, by the name of the collection.
     read: Callable[[str], list[Document]] = _refuse_collection
 
     @property
@@ -49,7 +49,7 @@ class Environment:
 
 
 def set_value(document: Document, parts: list[str], value: Any) -> Document:
-    """Return a copy of a document with another value at a path. The value MISSING removes the field."""
+    """Return a copy of a document with `value` at a path. The value MISSING removes the field."""
     if len(parts) > 1:
         child = document.get(parts[0], {})
         return {**document, parts[0]: set_value(child if isinstance(child, dict) else {}, parts[1:], value)}
@@ -59,7 +59,7 @@ def set_value(document: Document, parts: list[str], value: Any) -> Document:
 
 
 def set_last_value(document: Document, parts: list[str], value: Any) -> Document:
-    """Return a copy of a document with another value at a path. The field at this path becomes the last field."""
+    """Return a copy of a document with `value` at a path. The field at the path becomes the last field."""
     return set_value(set_value(document, parts, MISSING) if has_path(document, parts) else document, parts, value)
 
 

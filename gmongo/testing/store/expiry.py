@@ -19,9 +19,7 @@ _DATE_RANK = 45  # the rank of dates in the comparison order of BSON types
 
 
 def expire_data(state: State, parameters: Mapping[str, Any]) -> None:
-    """Remove expired documents and abort expired transactions, at most once per
-    ``ttlMonitorSleepSecs``.
-    """
+    """Remove expired documents and abort expired transactions, at most once per ``ttlMonitorSleepSecs``."""
     state.transaction_lifetime = parameters["transactionLifetimeLimitSeconds"]
     now = clock.monotonic()
     if now - state.swept < parameters["ttlMonitorSleepSecs"]:

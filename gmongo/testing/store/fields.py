@@ -29,21 +29,21 @@ _CONCERN_FIELDS = ("maxTimeMS", "readConcern", "writeConcern")
 _READS_IN_TRANSACTIONS = frozenset({"distinct", "find", "getMore"})
 
 
-def _describe_value(value: Any, name: str) -> set[str]:
-    """Return the words of the table that describe a value of the type `name`, such as ``int`` and ``int-many``."""
-    if name in _NUMBERS:
+def _describe_value(value: Any, kind: str) -> set[str]:
+    """Return the words of the table that describe a value of the type `kind`, such as ``int`` and ``int-many``."""
+    if kind in _NUMBERS:
         size = _describe_number(value)
-        return {name, "number", size, f"{name}-{size}", "positive" if size in ("one", "many") else size}
+        return {kind, "number", size, f"{kind}-{size}", "positive" if size in ("one", "many") else size}
     detail = ""
-    if name == "string":
+    if kind == "string":
         detail = "empty" if not value else "dollar" if value[0] == "$" else "text"
-    elif name == "bool":
+    elif kind == "bool":
         detail = str(value).lower()
-    elif name == "array":
+    elif kind == "array":
         detail = _describe_elements(value)
-    elif name == "binData":
+    elif kind == "binData":
         detail = "uuid" if getattr(value, "subtype", 0) == 4 and len(value) == 16 else "other"
-    return {name, f"{name}-{detail}"}
+    return {kind, f"{kind}-{detail}"}
 
 
 def _describe_number(value: Any) -> str:
@@ -196,8 +196,7 @@ def _check_generic(names: tuple[str, ...], body: Mapping[str, Any], version: Ver
 
 
 def _read_table() -> dict[str, Fields]:
-    """Read the table of fields. A line contains the rules for a command, or for an embedded
-    document of a command.
+    """Read the table of fields. A line contains the rules for a command, or for an embedded document of a command.
 
     A rule contains the words for the accepted values of a field, and ``!`` before the words for refused values.
     """

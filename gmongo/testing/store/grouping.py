@@ -45,12 +45,12 @@ def _remove_missing(values: Iterable[Any]) -> list[Any]:
 def _create_compiler(result: Callable[[list[Any], Scope], Any]) -> AccumulatorCompiler:
     """Return a function that compiles an accumulator whose operand is one expression."""
 
-    def make(name: str, operand: Any, scope: Scope) -> Accumulator:
+    def compile_accumulator(name: str, operand: Any, scope: Scope) -> Accumulator:
         if isinstance(operand, list):
             raise malformed(name)
         return Accumulator(compile_expression(operand, scope), lambda values: result(values, scope))
 
-    return make
+    return compile_accumulator
 
 
 def _compile_count(_name: str, operand: Any, scope: Scope) -> Accumulator:

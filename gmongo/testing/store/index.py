@@ -46,10 +46,7 @@ class Index:
 
     @property
     def needs_duplicate_check(self) -> bool:
-        """True if writes must check the index for duplicates.
-
-        For ``_id``, the keys of records are unique.
-        """
+        """True if writes must check the index for duplicates. The keys of records already make ``_id`` unique."""
         return self.unique and not self.is_identity
 
     @cached_property
@@ -115,10 +112,7 @@ class Index:
         return make_key(None if value is MISSING else self.collation.apply(value))
 
     def contains(self, document: Document) -> bool:
-        """Return True if the index contains the document.
-
-        A sparse or partial index omits some documents.
-        """
+        """Return True if the index contains the document. A sparse or partial index omits some documents."""
         is_partial = self.options.get("sparse") or "partialFilterExpression" in self.options
         return not is_partial or not self.is_ordered or bool(self.entries(document))
 

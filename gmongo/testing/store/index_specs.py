@@ -107,23 +107,23 @@ def _find_special_kind(keys: Mapping[str, Any]) -> str:
 
 
 def _check_keys(keys: Mapping[str, Any]) -> None:
-    plugin = _find_special_kind(keys)
+    special_kind = _find_special_kind(keys)
     if any(path.split(".")[-1] == "$**" and (path, kind) != ("$**", "text") for path, kind in keys.items()):
         raise not_supported("a wildcard index")
     positions = [position for position, kind in enumerate(keys.values()) if kind == "text"]
     if (
         not 1 <= len(keys) <= _MAX_FIELDS
-        or (plugin and plugin not in _INDEX_KINDS)
+        or (special_kind and special_kind not in _INDEX_KINDS)
         or (positions and positions[-1] - positions[0] >= len(positions))
-        or not all(_is_valid_kind(kind, plugin) for kind in keys.values())
+        or not all(_is_valid_kind(kind, special_kind) for kind in keys.values())
         or not all(path == "$**" or _is_valid_path(path) for path in keys)
         or (list(keys) == ["_id"] and is_number(keys["_id"]) and keys["_id"] != 1)
     ):
         raise malformed("the keys of an index")
 
 
-def _is_valid_kind(kind: Any, plugin: str) -> bool:
-    return kind == plugin != "" if isinstance(kind, str) else is_number(kind) and bool(kind) and kind == kind
+def _is_valid_kind(kind: Any, special_kind: str) -> bool:
+    return kind == special_kind != "" if isinstance(kind, str) else is_number(kind) and bool(kind) and kind == kind
 
 
 def _is_valid_path(path: str) -> bool:
@@ -133,7 +133,7 @@ def _is_valid_path(path: str) -> bool:
 
 
 def _check_options(spec: Mapping[str, Any]) -> None:
-    plugin, name = _find_special_kind(spec["key"]), spec["name"]
+    special_kind, name = _find_special_kind(spec["key"]), spec["name"]
     is_identity = same_keys(spec["key"], {"_id": 1})
     if (
         (is_identity and not set(spec) <= _IDENTITY_OPTIONS)
@@ -143,7 +143,7 @@ def _check_options(spec: Mapping[str, Any]) -> None:
             or (spec.get("v") == 1 and len(spec) > 3)
         )
         or (spec.get("unique") and spec.get("prepareUnique"))
-        or (plugin != "text" and not {"default_language", "weights"}.isdisjoint(spec))
+        or (special_kind != "text" and not {"default_language", "weights"}.isdisjoint(spec))
         or not name
         or "\0" in name
         or name == "*"
@@ -153,26 +153,26 @@ def _check_options(spec: Mapping[str, Any]) -> None:
     if "partialFilterExpression" in spec:
         check_allowed(spec["partialFilterExpression"], RESTRICTED_OPERATORS)
         compile_filter(spec["partialFilterExpression"])
-        _check_partial(spec["partialFilterExpression"])
+        _check_partial_filter(spec["partialFilterExpression"])
         if spec.get("sparse"):
             raise malformed("a sparse and partial index")
-    if plugin:
-        _check_other_kind(spec, plugin)
+    if special_kind:
+        _check_special_kind(spec, special_kind)
     if "expireAfterSeconds" in spec:
         _check_expiry(spec)
 
 
-def _check_other_kind(spec: Mapping[str, Any], plugin: str) -> None:
+def _check_special_kind(spec: Mapping[str, Any], special_kind: str) -> None:
     kinds = list(spec["key"].values())
-    if plugin == "hashed" and kinds.count("hashed") > 1:
+    if special_kind == "hashed" and kinds.count("hashed") > 1:
         raise malformed("an index with two hashed fields")
-    if plugin not in ("", "hashed") and spec.get("unique"):
+    if special_kind not in ("", "hashed") and spec.get("unique"):
         raise not_supported("a unique text or geospatial index")
     weights = spec.get("weights", {})
     has_weights = all(type(item) is int and 0 < item < _MAX_WEIGHT for item in weights.values())
-    has_valid_options = has_weights and all(map(str.isalnum, weights)) and (plugin != "2d" or len(kinds) == 1)
+    has_valid_options = has_weights and all(map(str.isalnum, weights)) and (special_kind != "2d" or len(kinds) == 1)
     if not has_valid_options or spec.get("default_language", "english") not in ("english", "none"):
-        raise not_supported("an unsupported option of an index", plugin)
+        raise not_supported("an unsupported option of an index", special_kind)
 
 
 def _check_expiry(spec: Mapping[str, Any]) -> None:
@@ -182,7 +182,7 @@ def _check_expiry(spec: Mapping[str, Any]) -> None:
         raise malformed("a TTL index")
 
 
-def _check_partial(condition: Mapping[str, Any]) -> None:
+def _check_partial_filter(condition: Mapping[str, Any]) -> None:
     for name, operand in condition.items():
         if name.startswith("$") or is_pattern(operand) or (has_operators(operand) and not _is_indexable(operand)):
             raise malformed("the filter of a partial index")

@@ -83,7 +83,7 @@ def _has_equal_index(collection: Collection, index: Index) -> bool:
     namesake = collection.indexes.get(index.name)
     if namesake is not None:
         if same_keys(namesake.keys, index.keys) and _have_equal_signatures(namesake, index):
-            if _select_other_options(namesake) == _select_other_options(index):
+            if _select_compared_options(namesake) == _select_compared_options(index):
                 return True
             raise error(85, "An equivalent index already exists with the same name but different options. Requested "
                         f"index: {index.describe()}, existing index: {namesake.describe()}")  # fmt: skip
@@ -107,7 +107,7 @@ def _have_equal_signatures(first: Index, second: Index) -> bool:
     return all((first.options.get(name) or None) == (second.options.get(name) or None) for name in _KEY_OPTIONS)
 
 
-def _select_other_options(index: Index) -> Document:
+def _select_compared_options(index: Index) -> Document:
     ignored_names = {*_KEY_OPTIONS, *_IGNORED_OPTIONS}
     return {name: value for name, value in index.options.items() if name not in ignored_names}
 
@@ -116,8 +116,8 @@ def _build_index(context: CommandContext, collection: Collection, index: Index) 
     if index.unique and "hashed" in index.keys.values():
         raise error(16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.")
     transactions = [session.transaction for session in context.state.sessions if session.transaction]
-    is_touched = any(transaction.touches(collection) for transaction in transactions)
-    if is_touched and not context.access.in_transaction:
+    is_used = any(transaction.has_used(collection) for transaction in transactions)
+    if is_used and not context.access.in_transaction:
         raise not_supported("an index build during a transaction on the collection")
     for key, record in context.access.records(collection).items():
         index.add(key, record.document)

@@ -17,7 +17,7 @@ from gmongo.testing.store.expressions.compiling import (
     compile_expression,
     split_path,
 )
-from gmongo.testing.store.operators import test_equality
+from gmongo.testing.store.operators import create_equality_test
 from gmongo.testing.store.paths import find_leaves, find_values
 from gmongo.testing.store.values import MISSING, Key, make_key
 from gmongo.testing.unsupported import not_supported
@@ -36,9 +36,9 @@ def check_options(name: str, spec: Any, required: str, optional: str = "") -> Ma
     return spec
 
 
-def _parse_option(name: str, spec: Any, option: str) -> str:
+def _parse_option(stage: str, spec: Any, option: str) -> str:
     if type(spec[option]) is not str:
-        raise malformed(f"{name} with {option}")
+        raise malformed(f"{stage} with {option}")
     return str(spec[option])
 
 
@@ -72,11 +72,11 @@ def compile_lookup(spec: Any, env: Environment, compile_pipeline: CompilePipelin
 Source = Callable[[], "list[Document]"]
 
 
-def _create_source(name: str, spec: Mapping[str, Any], env: Environment) -> Source:
+def _create_source(stage: str, spec: Mapping[str, Any], env: Environment) -> Source:
     """Return a function that reads the documents of the joined collection."""
     collection = spec.get("from", spec.get("coll"))
     if type(collection) is not str:
-        raise not_supported("a join with a source other than a collection of the same database", name)
+        raise not_supported("a join with a source other than a collection of the same database", stage)
     return lambda: env.read(collection)
 
 
@@ -102,10 +102,7 @@ def _compile_let(spec: Any, scope: Scope) -> CompiledVariables:
 def _compile_field_join(
     spec: Mapping[str, Any], source: Source, env: Environment
 ) -> Callable[[], Callable[[Document], list[Document]]]:
-    """Compile a join by fields to a function that reads the joined collection.
-
-    The function returns a function that joins one document.
-    """
+    """Return a function that reads the joined collection, and returns a function that joins one document."""
     local, foreign = (
         split_path(_parse_option("$lookup", spec, "localField")),
         _parse_option("$lookup", spec, "foreignField"),
@@ -142,7 +139,7 @@ def _create_position_finder(documents: list[Document], path: str, env: Environme
             positions_by_key.setdefault(key, {})[position] = None
 
     def find_positions(value: Any) -> Iterator[int]:
-        test = test_equality(value, env.collation)
+        test = create_equality_test(value, env.collation)
         candidates: Iterable[int] = range(len(documents))
         if not isinstance(value, list):
             candidates = positions_by_key.get(make_key(env.collation.apply(value)), ())
@@ -198,9 +195,7 @@ def compile_facet(spec: Any, env: Environment, compile_pipeline: CompilePipeline
 
 
 def _find_stage_names(pipeline: Any) -> Iterator[str]:
-    """Yield the names of the stages of a pipeline, including nested ``$lookup`` and ``$unionWith``
-    pipelines.
-    """
+    """Yield the names of the stages of a pipeline and of its nested ``$lookup`` and ``$unionWith`` pipelines."""
     for stage in pipeline if isinstance(pipeline, list) else ():
         for name, spec in stage.items() if isinstance(stage, dict) else ():
             yield name

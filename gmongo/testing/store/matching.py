@@ -17,22 +17,20 @@ from gmongo.testing.store.operators import (
     NEGATIONS,
     Test,
     compile_value,
+    create_pattern_test,
     has_operators,
-    test_pattern,
 )
 from gmongo.testing.store.paths import find_values
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.text_search import TextSearch, find_search
-from gmongo.testing.store.values import MISSING, is_true
+from gmongo.testing.store.values import DBREF_FIELDS, MISSING, is_true
 from gmongo.testing.unsupported import not_supported
 
 Match = Callable[[Any], bool]
 Clause = Callable[[Any, Variables], bool]
 
 # Operators that are not allowed in some filters, for example in filters of partial indexes.
-RESTRICTED_OPERATORS = frozenset(
-    {"$expr", "$geoNear", "$jsonSchema", "$near", "$nearSphere", "$text", "$where"},
-)
+RESTRICTED_OPERATORS = frozenset({"$expr", "$geoNear", "$jsonSchema", "$near", "$nearSphere", "$text", "$where"})
 
 
 class Predicate(NamedTuple):
@@ -65,7 +63,7 @@ def compile_filter(
 
 
 def compile_query(query: Any, scope: Scope) -> Clause:
-    """Return a function that returns True if a document matches a filter."""
+    """Return a function of a document and the variables, which returns True if the document matches a filter."""
     if not isinstance(query, dict):
         raise bad_value(f"a filter must be an object, not {query!r}")
     tests = [_compile_clause(name, condition, scope) for name, condition in query.items()]
@@ -75,7 +73,7 @@ def compile_query(query: Any, scope: Scope) -> Clause:
 
 
 def _compile_clause(name: str, condition: Any, scope: Scope) -> Clause:
-    if not name.startswith("$") or name in ("$ref", "$id", "$db"):
+    if not name.startswith("$") or name in DBREF_FIELDS:
         return _compile_path(name, condition, scope)
     if name in _LOGICAL_OPERATORS:
         return _LOGICAL_OPERATORS[name](_compile_list(name, condition, scope))
@@ -170,7 +168,7 @@ def _combine(predicates: list[Predicate]) -> Predicate:
 
 def _compile_not(operand: Any, scope: Scope) -> Predicate:
     if is_pattern(operand):
-        return _negate(_match_elements(test_pattern(operand, None)))
+        return _negate(_match_elements(create_pattern_test(operand, None)))
     if not has_operators(operand):
         raise bad_value("$not needs a regex or a document" if operand != {} else "$not cannot be empty")
     return _negate(_combine(_compile_condition(operand, scope)))

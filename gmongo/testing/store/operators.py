@@ -11,12 +11,15 @@ from bson.max_key import MaxKey
 from bson.min_key import MinKey
 from bson.regex import Regex
 
+from gmongo.testing.store.arithmetic import INT64
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.errors import bad_value, failed_to_parse, malformed, type_mismatch
 from gmongo.testing.store.patterns import compile_pattern, is_pattern
 from gmongo.testing.store.values import (
+    DBREF_FIELDS,
     MISSING,
     TYPE_NAMES,
+    TYPE_NAMES_BY_NUMBER,
     compare,
     find_rank,
     is_integral,
@@ -34,10 +37,7 @@ Test = Callable[[Any], bool]
 # that contains the operator and its sibling operators, and the collation.
 Compiler = Callable[[Any, Mapping[str, Any], Collation], Test]
 
-_DBREF_FIELDS = frozenset({"$ref", "$id", "$db"})
-_TYPE_NAMES = {number: name for name, number in TYPE_NAMES}
 _TYPE_ALIASES = {name for name, _ in TYPE_NAMES} | {"number"}
-_INT64 = range(-(2**63), 2**63)
 
 
 def has_operators(condition: Any) -> bool:
@@ -45,10 +45,10 @@ def has_operators(condition: Any) -> bool:
     if not isinstance(condition, dict) or not condition:
         return False
     first_name = next(iter(condition))
-    return first_name.startswith("$") and first_name not in _DBREF_FIELDS
+    return first_name.startswith("$") and first_name not in DBREF_FIELDS
 
 
-def test_equality(operand: Any, collation: Collation) -> Test:
+def create_equality_test(operand: Any, collation: Collation) -> Test:
     """Return a function that returns True if a value equals the operand. The operand null equals a missing value."""
     if operand is None:
         return lambda value: value is None or value is MISSING
@@ -61,12 +61,12 @@ def test_equality(operand: Any, collation: Collation) -> Test:
 
 def compile_value(operand: Any, collation: Collation) -> Test:
     """Return a test for equality, or for a match if the operand is a regular expression."""
-    if isinstance(operand, dict) and next(iter(operand), "") in _DBREF_FIELDS and not {"$ref", "$id"} <= set(operand):
+    if isinstance(operand, dict) and next(iter(operand), "") in DBREF_FIELDS and not {"$ref", "$id"} <= set(operand):
         raise bad_value(f"unknown operator: {next(iter(operand))}")
-    return test_pattern(operand, None) if is_pattern(operand) else test_equality(operand, collation)
+    return create_pattern_test(operand, None) if is_pattern(operand) else create_equality_test(operand, collation)
 
 
-def test_pattern(expression: Any, options: str | None) -> Test:
+def create_pattern_test(expression: Any, options: str | None) -> Test:
     """Return a test that accepts matching strings and equal regular expressions."""
     pattern = compile_pattern(expression, options)
     stored_key = make_key(_create_stored_pattern(expression, options))
@@ -85,7 +85,7 @@ def _create_stored_pattern(expression: Any, options: str | None) -> Regex[str]:
 
 
 def _create_comparison(test_order: Callable[[int], bool], includes_equal: bool) -> Compiler:
-    def make(operand: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
+    def compile_operator(operand: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
         if is_pattern(operand):
             raise bad_value("Can't have RegEx as arg to a comparison predicate")
         if isinstance(operand, (MinKey, MaxKey)):
@@ -99,13 +99,13 @@ def _create_comparison(test_order: Callable[[int], bool], includes_equal: bool) 
             find_rank(value) == type_rank and not is_nan(value) and test_order(compare(fold(value), bound))
         )
 
-    return make
+    return compile_operator
 
 
 def _compile_ne(operand: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
     if is_pattern(operand):
         raise bad_value("Can't have regex as arg to $ne.")
-    return test_equality(operand, collation)
+    return create_equality_test(operand, collation)
 
 
 def _compile_in(operand: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
@@ -115,7 +115,7 @@ def _compile_in(operand: Any, _condition: Mapping[str, Any], collation: Collatio
         if has_operators(element):
             raise bad_value("cannot nest $ under $in")
         compile_value(element, collation)
-    patterns = [test_pattern(element, None) for element in operand if is_pattern(element)]
+    patterns = [create_pattern_test(element, None) for element in operand if is_pattern(element)]
     keys = {make_key(collation.apply(element)) for element in operand if not is_pattern(element)}
     null_key = make_key(None)
 
@@ -134,7 +134,7 @@ def _compile_regex(operand: Any, condition: Mapping[str, Any], _collation: Colla
         raise bad_value("$options has to be a string")
     if options is not None and is_pattern(operand) and int(operand.flags):
         raise malformed("options set in both $regex and $options")
-    return test_pattern(operand, options)
+    return create_pattern_test(operand, options)
 
 
 def _compile_size(operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
@@ -163,8 +163,8 @@ def _compile_mod(operand: Any, _condition: Mapping[str, Any], _collation: Collat
 def _fits_long(value: Any) -> bool:
     """Return True if a number is finite, and its integral part is in the range of an int64."""
     if isinstance(value, Decimal128):
-        return bool(value.to_decimal().is_finite()) and trunc(value) in _INT64
-    return math.isfinite(value) and int(value) in _INT64
+        return bool(value.to_decimal().is_finite()) and trunc(value) in INT64
+    return math.isfinite(value) and int(value) in INT64
 
 
 def _compile_type(operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
@@ -179,8 +179,8 @@ def _compile_type(operand: Any, _condition: Mapping[str, Any], _collation: Colla
 def _parse_alias(operand: Any) -> str:
     if type(operand) is str and operand in _TYPE_ALIASES:
         return operand
-    if is_number(operand) and is_integral(operand) and trunc(operand) in _TYPE_NAMES:
-        return _TYPE_NAMES[trunc(operand)]
+    if is_number(operand) and is_integral(operand) and trunc(operand) in TYPE_NAMES_BY_NUMBER:
+        return TYPE_NAMES_BY_NUMBER[trunc(operand)]
     if type(operand) is not str and not is_number(operand):
         raise type_mismatch("type must be represented as a number or a string")
     raise bad_value(f"Unknown type name alias: {operand}")
@@ -216,13 +216,9 @@ def _parse_mask(operand: Any) -> int:
     return trunc(operand)
 
 
-def _compile_exists(_operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
-    return lambda value: value is not MISSING
-
-
 # Operators that match an array if the array itself matches or an element matches.
 ELEMENT_OPERATORS: Mapping[str, Compiler] = {
-    "$eq": lambda operand, _condition, collation: test_equality(operand, collation),
+    "$eq": lambda operand, _condition, collation: create_equality_test(operand, collation),
     "$gt": _create_comparison(lambda order: order > 0, False),
     "$gte": _create_comparison(lambda order: order >= 0, True),
     "$lt": _create_comparison(lambda order: order < 0, False),
@@ -236,7 +232,9 @@ ELEMENT_OPERATORS: Mapping[str, Compiler] = {
     "$bitsAllClear": _create_bit_test(lambda value, mask: value & mask == 0),
     "$bitsAnyClear": _create_bit_test(lambda value, mask: value & mask != mask),
 }
-# Operators that negate another operator.
+# The operators that negate `$eq` and `$in`. The functions compile `$eq` and `$in`.
 NEGATIONS: Mapping[str, Compiler] = {"$ne": _compile_ne, "$nin": _compile_in}
 # Operators that match an array only if the array itself matches.
-ARRAY_OPERATORS: Mapping[str, Compiler] = {"$size": _compile_size, "$exists": _compile_exists}
+ARRAY_OPERATORS: Mapping[str, Compiler] = {
+    "$size": _compile_size, "$exists": lambda _operand, _condition, _collation: lambda value: value is not MISSING
+}  # fmt: skip

@@ -33,7 +33,7 @@ class Position(NamedTuple):
         return {"_data": f"82{self.time.time:08X}{self.time.inc:08X}{self.order:08X}{self.kind:02X}"}
 
 
-def create_mark(time: Timestamp) -> Position:
+def create_position_after(time: Timestamp) -> Position:
     """Return the position after all events whose time is not later than `time`."""
     return Position(time, 0xFFFFFFFF, AFTER_TIME)
 
@@ -63,7 +63,7 @@ class Event:
     after: Document | None = None  # the document after the change, or None if there is no document
     extra: Document = field(default_factory=dict)  # further fields of an event that concerns a collection or a database
     session: Document = field(default_factory=dict)  # the fields `lsid` and `txnNumber` of an event of a transaction
-    # The time of day of the change.
+    # The date and time of the change, in UTC.
     wall_time: datetime.datetime = field(default_factory=lambda: clock.utc_now().replace(tzinfo=None))
     pre_images: bool = False  # True if change streams can show the document before the change
     # The paths of arrays for which change streams show the new array instead of changed elements.

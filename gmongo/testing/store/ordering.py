@@ -9,7 +9,7 @@ from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.errors import bad_value, malformed
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.paths import ParallelArrays, find_leaves
-from gmongo.testing.store.values import MISSING, Key, is_nan, is_number, make_key
+from gmongo.testing.store.values import DBREF_FIELDS, MISSING, Key, is_nan, is_number, make_key
 from gmongo.testing.unsupported import not_supported
 
 T = TypeVar("T")
@@ -18,11 +18,9 @@ Score = Callable[[Any], float | None]
 _MAX_KEYS = 32
 _BY_SCORE = 0
 
-_DBREF_FIELDS = ("$db", "$id", "$ref")
-
 
 def compile_sort(order: Any, collation: Collation, pace: Pace | None = None, score: Score | None = None) -> Sort[Any]:
-    """Return a stable function that sorts items by their documents."""
+    """Return a function that sorts items by their documents. The sort is stable."""
     if not isinstance(order, dict):
         raise malformed("a sort")
     directions = {path: _parse_direction(path, spec, score) for path, spec in order.items()}
@@ -67,11 +65,9 @@ def create_field_key(path: str, direction: int, collation: Collation) -> Callabl
 
     def create_key(document: Any) -> Key:
         leaves = find_leaves(document, [path])
-        return (
-            _create_key(leaves[0][0], collation)
-            if len(leaves) == 1
-            else select(_create_key(value, collation) for (value,) in leaves)
-        )
+        if len(leaves) == 1:
+            return _create_key(leaves[0][0], collation)
+        return select(_create_key(value, collation) for (value,) in leaves)
 
     return create_key
 
@@ -118,7 +114,7 @@ def _parse_direction(path: str, spec: Any, score: Score | None) -> int:
     parts = path.split(".")
     if path == "$natural":
         return 1 if not is_number(spec) or float(str(spec)) >= 0 else -1
-    is_path = all(part and (not part.startswith("$") or part in _DBREF_FIELDS) for part in parts)
+    is_path = all(part and (not part.startswith("$") or part in DBREF_FIELDS) for part in parts)
     if not is_path or not is_number(spec) or is_nan(spec) or int(max(-2, min(2, float(str(spec))))) not in (1, -1):
         raise malformed("a sort")
     return int(float(str(spec)))

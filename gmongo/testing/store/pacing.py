@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import gevent
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError, error, interrupted
+from gmongo.testing.command import CommandError, create_kill_error, error
 
 T = TypeVar("T")
 _LONGEST_SLICE = 0.002  # The longest computation in seconds between two pauses.
@@ -22,14 +22,14 @@ class Pace:
 
     def __init__(
         self,
-        limit: Any = None,
+        max_time_ms: Any = None,
         interrupted: Callable[[], bool] = lambda: False,
         killed: Callable[[], bool] = lambda: False,
     ) -> None:
         self._interrupted = interrupted
         self._killed = killed
         self._since = clock.monotonic()
-        self.deadline = self._since + limit / 1000 if limit else None
+        self.deadline = self._since + max_time_ms / 1000 if max_time_ms else None
 
     def iterate(self, items: Iterable[T]) -> Iterator[T]:
         """Yield the items. Let other greenlets run every few milliseconds."""
@@ -58,7 +58,7 @@ class Pace:
 
     def check_killed(self) -> None:
         if self._killed():
-            raise interrupted()
+            raise create_kill_error()
 
     def check_wait(self) -> float:
         """Raise an error if the command must end. Return the seconds until the deadline."""

@@ -87,33 +87,33 @@ def find_sorting_index(indexes: Iterable[Index], sort: Mapping[str, Any]) -> Ind
 
 
 def _create_plan(index: Index, conditions: Mapping[str, list[tuple[str, Any]]], collation: Collation) -> Plan | None:
-    def find_points(path: str) -> list[Key] | None:
-        return _find_points(conditions.get(path, []), index.collation, collation)
+    def find_keys(path: str) -> list[Key] | None:
+        return _find_equality_keys(conditions.get(path, []), index.collation, collation)
 
     first_path = next(iter(index.keys))
     if not is_usable(index) or first_path not in conditions:
         return None
-    keys = find_points(first_path)
+    keys = find_keys(first_path)
     if keys is not None:
-        matched = len(list(takewhile(lambda path: find_points(path) is not None, index.keys)))
+        matched = len(list(takewhile(lambda path: find_keys(path) is not None, index.keys)))
         return Plan(index, [(key,) for key in keys], matched=matched)
     bounds = _find_bounds(conditions[first_path], index, collation)
     return None if bounds is None else Plan(index, [()], *bounds)
 
 
-def _find_points(
+def _find_equality_keys(
     conditions: list[tuple[str, Any]], index_collation: Collation, collation: Collation
 ) -> list[Key] | None:
-    """Return the sort keys of the values of an equality condition or ``$in``, or None."""
+    """Return the sort keys that an equality condition or ``$in`` compares. Return None without such a condition."""
     for name, operand in conditions:
         values = [operand] if name == "$eq" else operand if name == "$in" and isinstance(operand, list) else None
-        if values is not None and all(is_point(value, index_collation, collation) for value in values):
+        if values is not None and all(has_single_key(value, index_collation, collation) for value in values):
             return list(dict.fromkeys(make_key(collation.apply(value)) for value in values))
     return None
 
 
-def is_point(value: Any, index_collation: Collation, collation: Collation) -> bool:
-    """Return True if all occurrences of the value have one sort key in an index."""
+def has_single_key(value: Any, index_collation: Collation, collation: Collation) -> bool:
+    """Return True if a document with the value always has the same sort key in an index."""
     if value is None or isinstance(value, list) or is_pattern(value):
         return False
     return index_collation == collation or not _may_contain_strings(value)
@@ -133,7 +133,7 @@ def _find_bounds(conditions: list[tuple[str, Any]], index: Index, collation: Col
     low: Key | None = None
     high: Key | None = None
     for name, operand in conditions:
-        if name not in _RANGE_OPERATORS or not is_point(operand, index.collation, collation) or is_nan(operand):
+        if name not in _RANGE_OPERATORS or not has_single_key(operand, index.collation, collation) or is_nan(operand):
             continue
         type_rank, key = find_rank(operand), make_key(collation.apply(operand))
         if type_rank in (0, 127):

@@ -18,9 +18,7 @@ def find_matched_index(
     variables: Mapping[str, Any],
     collation: Collation = BINARY,
 ) -> int | None:
-    """Return the index of the first array element that matches the last condition on the array, or
-    None.
-    """
+    """Return the index of the first array element that matches the last condition on the array, or None."""
     path = ".".join(array_path)
     array = find_value(document, array_path)
     conditions = list(_find_conditions(query)) if isinstance(array, list) else []

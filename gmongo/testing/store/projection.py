@@ -15,7 +15,7 @@ from gmongo.testing.store.expressions.compiling import (
     Scope,
     Variables,
     compile_expression,
-    is_expression,
+    is_expression_operator,
     split_path,
 )
 from gmongo.testing.store.matching import compile_filter
@@ -45,10 +45,10 @@ def compile_project(spec: Any, scope: Scope) -> Project:
         raise malformed("$project")
     tree: Tree = {}
     _add_to_tree(tree, spec, lambda value: _compile_project_node(value, scope))
-    is_including = _is_including(tree)
-    if is_including:
+    is_inclusion = _is_inclusion_tree(tree)
+    if is_inclusion:
         tree.setdefault("_id", KEEP)
-    return _create_project(tree, is_including)
+    return _create_project(tree, is_inclusion)
 
 
 def compile_add_fields(spec: Any, scope: Scope) -> Project:
@@ -57,7 +57,7 @@ def compile_add_fields(spec: Any, scope: Scope) -> Project:
         raise malformed("$addFields")
     tree: Tree = {}
     _add_to_tree(tree, spec, lambda value: _compile_computed_node(value, scope))
-    return _create_project(tree, is_including=False)
+    return _create_project(tree, is_inclusion=False)
 
 
 def compile_unset(fields: Any) -> Project:
@@ -94,7 +94,7 @@ def _compile_project_node(value: Any, scope: Scope) -> Any:
     name = next(iter(value)) if has_operators(value) else None
     if name == "$elemMatch":
         raise malformed("$elemMatch")
-    if name is not None and not is_expression(name):
+    if name is not None and not is_expression_operator(name):
         raise error(31325, f"Invalid $project :: caused by :: Unknown expression {name}")
     return Computed(compile_expression(value, scope))
 
@@ -105,15 +105,15 @@ def _compile_computed_node(value: Any, scope: Scope) -> Computed:
     return Computed(compile_expression(value, scope))
 
 
-def _is_including(tree: Tree) -> bool:
+def _is_inclusion_tree(tree: Tree) -> bool:
     """Return True if the projection includes fields, and False if the projection excludes fields."""
     kinds = [kind for name, node in tree.items() if name != "_id" for kind in _find_kinds(node)]
     if not kinds:
         return tree.get("_id") is not DROP
-    is_including = kinds[0] is not DROP
-    if (DROP if is_including else KEEP) in kinds or (not is_including and Computed in kinds):
+    is_inclusion = kinds[0] is not DROP
+    if (DROP if is_inclusion else KEEP) in kinds or (not is_inclusion and Computed in kinds):
         raise malformed("a projection that includes and excludes fields")
-    return is_including
+    return is_inclusion
 
 
 def _find_kinds(node: Any) -> Iterable[Any]:
@@ -122,39 +122,39 @@ def _find_kinds(node: Any) -> Iterable[Any]:
     return [Computed if isinstance(node, Computed) else node]
 
 
-def _create_project(tree: Tree, is_including: bool) -> Project:
+def _create_project(tree: Tree, is_inclusion: bool) -> Project:
     has_computed = any(kind is Computed for kind in _find_kinds(tree))
 
     def project(document: Document, variables: Variables) -> Document:
         return _apply_tree(
-            tree, document, with_document(variables, document) if has_computed else variables, is_including
+            tree, document, with_document(variables, document) if has_computed else variables, is_inclusion
         )
 
     return project
 
 
-def _apply_tree(tree: Tree, value: Document, variables: Variables, is_including: bool) -> Document:
+def _apply_tree(tree: Tree, value: Document, variables: Variables, is_inclusion: bool) -> Document:
     result: Document = {}
-    default = DROP if is_including else KEEP
+    default = DROP if is_inclusion else KEEP
     for name, child in value.items():
         node = tree.get(name, default)
-        if is_including and isinstance(node, Computed):
+        if is_inclusion and isinstance(node, Computed):
             continue  # the second loop adds computed fields after the included fields
         computed = (
-            child if node is KEEP else MISSING if node is DROP else _apply_node(node, child, variables, is_including)
+            child if node is KEEP else MISSING if node is DROP else _apply_node(node, child, variables, is_inclusion)
         )
         if computed is not MISSING:
             result[name] = computed
-    written = result if is_including else value
+    written = result if is_inclusion else value
     for name, node in tree.items():
         if name not in written and Computed in _find_kinds(node):
-            computed = _apply_node(node, MISSING, variables, is_including)
+            computed = _apply_node(node, MISSING, variables, is_inclusion)
             if computed is not MISSING:
                 result[name] = computed
     return result
 
 
-def _apply_node(node: Any, value: Any, variables: Variables, is_including: bool) -> Any:
+def _apply_node(node: Any, value: Any, variables: Variables, is_inclusion: bool) -> Any:
     if node is KEEP:
         return value
     if node is DROP:
@@ -162,13 +162,13 @@ def _apply_node(node: Any, value: Any, variables: Variables, is_including: bool)
     if isinstance(node, Computed):
         return node.expression(variables)
     if isinstance(value, dict):
-        return _apply_tree(node, value, variables, is_including)
+        return _apply_tree(node, value, variables, is_inclusion)
     if isinstance(value, list):
-        elements = [_apply_node(node, element, variables, is_including) for element in value]
+        elements = [_apply_node(node, element, variables, is_inclusion) for element in value]
         return [element for element in elements if element is not MISSING]
     if Computed in _find_kinds(node):
-        return _apply_tree(node, {}, variables, is_including)
-    return MISSING if is_including else value
+        return _apply_tree(node, {}, variables, is_inclusion)
+    return MISSING if is_inclusion else value
 
 
 Edit = Callable[[Document, Document], Document]
@@ -188,16 +188,16 @@ def compile_projection(
     if position is not None and ".".join(position) in spec:
         raise malformed(f"a path collision at {'.'.join(position)}")
     operators = {name: value for name, value in spec.items() if _is_array_operator(value)}
-    is_including = _is_including_find(spec, operators)
+    is_inclusion = _is_inclusion_projection(spec, operators)
     plain_fields: dict[str, Any] = {}
     for name, value in spec.items():
         if name in operators:
-            if is_including:
+            if is_inclusion:
                 plain_fields[name] = 1
-        elif is_including or name != "_id" or not _is_inclusion(value):
+        elif is_inclusion or name != "_id" or not _is_included(value):
             plain_fields[name.removesuffix(".$")] = value
     project_plain = compile_project(plain_fields, scope) if plain_fields else None
-    edits = [_compile_operator(*item, variables, is_including) for item in operators.items()]
+    edits = [_compile_operator(*item, variables, is_inclusion) for item in operators.items()]
 
     def project(document: Document) -> Document:
         selected = document if position is None else _select_positional_element(document, position, query, variables)
@@ -211,13 +211,13 @@ def compile_projection(
     return project
 
 
-def _is_including_find(spec: Mapping[str, Any], operators: Mapping[str, Any]) -> bool:
+def _is_inclusion_projection(spec: Mapping[str, Any], operators: Mapping[str, Any]) -> bool:
     """Return True if the projection includes fields, and False if the projection excludes fields."""
     plain = {name: value for name, value in spec.items() if name not in operators and name != "_id"}
     if plain:
-        return _is_inclusion(value := next(iter(plain.values()))) or not (isinstance(value, bool) or is_number(value))
+        return _is_included(value := next(iter(plain.values()))) or not (isinstance(value, bool) or is_number(value))
     has_slice = any("$slice" in value for value in operators.values())
-    return _is_inclusion(spec.get("_id")) or (bool(operators) and not has_slice)
+    return _is_included(spec.get("_id")) or (bool(operators) and not has_slice)
 
 
 def _find_positional_path(spec: Mapping[str, Any]) -> list[str] | None:
@@ -225,12 +225,12 @@ def _find_positional_path(spec: Mapping[str, Any]) -> list[str] | None:
     if not names:
         return None
     operators = [value for value in spec.values() if isinstance(value, dict)]
-    if len(names) > 1 or not _is_inclusion(spec[names[0]]) or any("$elemMatch" in value for value in operators):
+    if len(names) > 1 or not _is_included(spec[names[0]]) or any("$elemMatch" in value for value in operators):
         raise malformed(f"the positional projection {names[0]}")
     return names[0][:-2].split(".")
 
 
-def _is_inclusion(value: Any) -> bool:
+def _is_included(value: Any) -> bool:
     return (isinstance(value, bool) or is_number(value)) and bool(value)
 
 
@@ -248,11 +248,11 @@ def _is_slice_expression(operand: Any) -> bool:
     return isinstance(operand, list) and (len(operand) == _EXPRESSION_ARGUMENTS or not all(map(is_number, operand)))
 
 
-def _compile_operator(name: str, value: Any, variables: Variables, is_including: bool) -> Edit:
+def _compile_operator(name: str, value: Any, variables: Variables, is_inclusion: bool) -> Edit:
     if "$elemMatch" in value:
         if not isinstance(value["$elemMatch"], dict) or "." in name:
             raise malformed("$elemMatch")
-        return _compile_elem_match(name, value["$elemMatch"], variables, set_last_value if is_including else set_value)
+        return _compile_elem_match(name, value["$elemMatch"], variables, set_last_value if is_inclusion else set_value)
     return _compile_slice(name.split("."), value["$slice"])
 
 
@@ -285,11 +285,7 @@ def _select_positional_element(
 
 def _compile_slice(parts: list[str], operand: Any) -> Edit:
     numbers = operand if isinstance(operand, list) else [operand]
-    if (
-        not 1 <= len(numbers) <= 2
-        or not all(map(is_number, numbers))
-        or (len(numbers) == 1) == isinstance(operand, list)
-    ):
+    if len(numbers) != (2 if isinstance(operand, list) else 1) or not all(map(is_number, numbers)):
         raise malformed("$slice")
     limit = trunc(numbers[-1])
     skip = trunc(numbers[0]) if len(numbers) == 2 else None
@@ -303,12 +299,10 @@ def _compile_slice(parts: list[str], operand: Any) -> Edit:
         return array[start : start + limit]
 
     def slice_at_path(value: Any, remaining: list[str]) -> Any:
+        if isinstance(value, list) and not remaining:
+            return slice_array(value)
         if isinstance(value, list):
-            return (
-                slice_array(value)
-                if not remaining
-                else [element if isinstance(element, list) else slice_at_path(element, remaining) for element in value]
-            )
+            return [element if isinstance(element, list) else slice_at_path(element, remaining) for element in value]
         if remaining and isinstance(value, dict) and remaining[0] in value:
             return {**value, remaining[0]: slice_at_path(value[remaining[0]], remaining[1:])}
         return value

@@ -51,7 +51,7 @@ def check_schema(schema: Any, is_nested: bool = False) -> None:
         check_schema(inner_schema, is_nested=True)
 
 
-def _are_types(names: frozenset[str]) -> Callable[[Any], bool]:
+def _create_types_check(names: frozenset[str]) -> Callable[[Any], bool]:
     def are_valid(rule: Any) -> bool:
         items = rule if isinstance(rule, list) else [rule]
         return (
@@ -61,20 +61,20 @@ def _are_types(names: frozenset[str]) -> Callable[[Any], bool]:
     return are_valid
 
 
-def _are_different(rule: Any) -> bool:
+def _is_unique_array(rule: Any) -> bool:
     return (
         isinstance(rule, list) and bool(rule) and not any(are_equal(a, b) for n, a in enumerate(rule) for b in rule[:n])
     )
 
 
 _RULE_CHECKS: Mapping[tuple[str, ...], Callable[[Any], bool]] = {
-    ("bsonType",): _are_types(_BSON_TYPE_NAMES),
-    ("type",): _are_types(_JSON_TYPE_NAMES),
+    ("bsonType",): _create_types_check(_BSON_TYPE_NAMES),
+    ("type",): _create_types_check(_JSON_TYPE_NAMES),
     ("title", "description", "pattern"): lambda rule: type(rule) is str,
     ("minimum", "maximum"): is_number,
     ("minLength", "maxLength"): lambda rule: is_number(rule) and is_integral(rule) and trunc(rule) >= 0,
-    ("required",): lambda rule: _are_different(rule) and all(type(one) is str for one in rule),
-    ("enum",): _are_different,
+    ("required",): lambda rule: _is_unique_array(rule) and all(type(one) is str for one in rule),
+    ("enum",): _is_unique_array,
     ("encrypt", "encryptMetadata", "items", "properties"): lambda rule: isinstance(rule, dict),
     ("additionalProperties", "exclusiveMinimum", "exclusiveMaximum"): lambda rule: isinstance(rule, bool),
 }

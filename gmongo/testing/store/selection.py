@@ -16,7 +16,7 @@ from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import has_operators
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.pacing import Pace
-from gmongo.testing.store.planning import is_point, select_plan
+from gmongo.testing.store.planning import has_single_key, select_plan
 from gmongo.testing.store.stages import compile_pipeline
 from gmongo.testing.store.text_search import Score, TextSearch, find_search
 from gmongo.testing.store.values import Key
@@ -68,7 +68,7 @@ def select(
 def _find_keys(access: Access, collection: Collection, query: Any, collation: Collation, pace: Pace) -> Iterable[Key]:
     """Return the keys of all records that may match the query, in natural order."""
     id_condition = query.get("_id")
-    if is_point(id_condition, collection.collation, collation) and not has_operators(id_condition):
+    if has_single_key(id_condition, collection.collation, collation) and not has_operators(id_condition):
         return (collection.key(id_condition),)  # a fast path for queries by _id
     records, plan = access.records(collection), select_plan(collection.indexes.values(), query, collation)
     if plan is None:
@@ -82,7 +82,7 @@ def _find_keys(access: Access, collection: Collection, query: Any, collation: Co
 
 
 def find_text_index(collection: Collection | None) -> Document | None:
-    """Return the options and the other fields of the text index, or None without a text index."""
+    """Return the options and the fields without text of the text index, or None without a text index."""
     indexes = () if collection is None else collection.indexes.values()
     index = next((index for index in indexes if "_fts" in index.keys), None)
     if index is None:

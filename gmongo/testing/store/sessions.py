@@ -58,7 +58,7 @@ class Sessions:
     def remove(self, session_id: bytes) -> Session | None:
         return self._sessions.pop(session_id, None)
 
-    def idle(self) -> list[bytes]:
+    def list_idle(self) -> list[bytes]:
         """Return the IDs of the sessions that no command has used for 30 minutes."""
         oldest_use = clock.monotonic() - TIMEOUT_SECONDS
         return [session.id for session in self._sessions.values() if session.used < oldest_use]

@@ -38,9 +38,7 @@ class State:
 
     @property
     def has_oplog(self) -> bool:
-        """True if the deployment supports transactions, retryable writes, snapshots and change
-        streams.
-        """
+        """True if the deployment supports transactions, retryable writes, snapshots and change streams."""
         return self.replicated or self.sharded
 
     def now(self) -> Timestamp:
@@ -96,7 +94,7 @@ class State:
 def drop_collection(state: State, collection: Collection) -> None:
     """Drop a collection. Abort the transactions that used the collection, and close the cursors of the collection."""
     for session in state.sessions:
-        if session.transaction is not None and session.transaction.touches(collection):
+        if session.transaction is not None and session.transaction.has_used(collection):
             session.transaction.abort()
     del state.catalog[collection.database, collection.name]
     state.cursors.kill_for_collection(collection.namespace)

@@ -37,9 +37,9 @@ class TextSearch:
             raise not_supported("a text search beyond English words", repr(spec))
         if index is None:
             raise index_not_found("text index required for $text query")
-        other_options = set(index) - _PLAIN_INDEX_OPTIONS
+        refused_options = set(index) - _PLAIN_INDEX_OPTIONS
         is_plain = index["default_language"] == "english" and set(index["weights"].values()) == {1}
-        if other_options or not is_plain or "$**" in index["weights"]:
+        if refused_options or not is_plain or "$**" in index["weights"]:
             raise not_supported("a text search beyond English words", "options of the text index")
         self._paths = [path.split(".") for path in index["weights"]]
         self._words = {word for word in search.lower().split() if word not in _IGNORED_WORDS}

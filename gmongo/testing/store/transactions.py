@@ -153,7 +153,7 @@ class Transaction(Access):
                     raise create_write_conflict()
         collection.entry_locks.update(dict.fromkeys(entries, self))
 
-    def touches(self, collection: Collection) -> bool:
+    def has_used(self, collection: Collection) -> bool:
         return collection in self._working
 
     def commit(self) -> None:

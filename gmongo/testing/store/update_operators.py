@@ -66,7 +66,7 @@ def _remove_path(document: Any, parts: list[str]) -> None:
 def _create_removal(change: ValueFunction) -> Compiler:
     """Return an operator that removes elements of an existing array."""
 
-    def make(path: str, operand: Any, collation: Collation) -> Edits:
+    def create_edits(path: str, operand: Any, collation: Collation) -> Edits:
         def edit(document: dict[str, Any], parts: list[str]) -> None:
             current = find_value(document, parts)
             if current is MISSING:
@@ -76,13 +76,13 @@ def _create_removal(change: ValueFunction) -> Compiler:
 
         return [(path, edit)]
 
-    return make
+    return create_edits
 
 
 def _create_change(change: ValueFunction) -> Compiler:
     """Return an operator that computes the new value of a field. MISSING means no change."""
 
-    def make(path: str, operand: Any, collation: Collation) -> Edits:
+    def create_edits(path: str, operand: Any, collation: Collation) -> Edits:
         def edit(document: dict[str, Any], parts: list[str]) -> None:
             value = change(find_value(document, parts), operand, collation)
             if value is not MISSING:
@@ -90,7 +90,7 @@ def _create_change(change: ValueFunction) -> Compiler:
 
         return [(path, edit)]
 
-    return make
+    return create_edits
 
 
 def _compute_set(_current: Any, operand: Any, _collation: Collation) -> Any:
@@ -131,8 +131,8 @@ def _compile_rename(path: str, operand: Any, _collation: Collation) -> Edits:
         if value is MISSING:
             _check_can_exist(document, parts)
             return
-        for name, path_parts in (("source", parts), ("destination", target)):
-            _check_no_array(document, path_parts, name)
+        for role, path_parts in (("source", parts), ("destination", target)):
+            _check_no_array(document, path_parts, role)
         _remove_path(document, parts)
         set_path(document, target, value)
 
@@ -155,10 +155,10 @@ def _check_can_exist(document: Any, parts: list[str]) -> None:
                                f"the element ({parts[length - 1]}: {current!r})")  # fmt: skip
 
 
-def _check_no_array(document: Any, parts: list[str], name: str) -> None:
+def _check_no_array(document: Any, parts: list[str], role: str) -> None:
     for length in range(1, len(parts)):
         if isinstance(find_value(document, parts[:length]), list):
-            raise bad_value(f"The {name} field cannot be an array element, '{'.'.join(parts)}' in doc with _id: "
+            raise bad_value(f"The {role} field cannot be an array element, '{'.'.join(parts)}' in doc with _id: "
                             f"{document.get('_id')!r} has an array field called '{parts[length - 1]}'")  # fmt: skip
 
 

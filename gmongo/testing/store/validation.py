@@ -13,7 +13,7 @@ from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import has_operators
 from gmongo.testing.store.paths import find_values
 from gmongo.testing.store.patterns import is_pattern
-from gmongo.testing.store.values import MISSING, type_name
+from gmongo.testing.store.values import DBREF_FIELDS, MISSING, type_name
 from gmongo.testing.unsupported import not_supported
 
 MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
@@ -106,7 +106,7 @@ def check_updated_names(value: Any, version: tuple[int, int]) -> None:
     if version >= (5, 0):
         return
     for name, child in value.items() if isinstance(value, dict) else enumerate(value):
-        if isinstance(name, str) and name.startswith("$") and name not in ("$ref", "$id", "$db"):
+        if isinstance(name, str) and name.startswith("$") and name not in DBREF_FIELDS:
             raise error(52, f"The dollar ($) prefixed field '{name}' is not valid for storage.")
         if isinstance(child, (dict, list)):
             check_updated_names(child, version)

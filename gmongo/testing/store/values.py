@@ -45,10 +45,10 @@ EMPTY_ARRAY: Any = _EmptyArray()
 
 _NAN_RANK = 9  # the rank of NaN, which sorts before all other numbers
 _NUMBER = 10
-_EPOCH = datetime.datetime(1970, 1, 1)
+EPOCH = datetime.datetime(1970, 1, 1)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
-_FIRST_DATE = (datetime.datetime.min - _EPOCH) // _MILLISECOND
-_LAST_DATE = (datetime.datetime.max - _EPOCH) // _MILLISECOND
+_FIRST_DATE = (datetime.datetime.min - EPOCH) // _MILLISECOND
+_LAST_DATE = (datetime.datetime.max - EPOCH) // _MILLISECOND
 # The ranks of the types whose values Python and a server sort in the same order.
 _SIMPLE_RANKS: dict[type, int] = {int: _NUMBER, Int64: _NUMBER, str: 15, bool: 40, ObjectId: 35}
 
@@ -80,6 +80,8 @@ _NUMBERED_TYPE_NAMES = """double string object array binData undefined objectId 
 TYPE_NAMES: tuple[tuple[str, int], ...] = (
     *((name, number) for number, name in enumerate(_NUMBERED_TYPE_NAMES.split(), 1)), ("minKey", -1), ("maxKey", 127)
 )  # fmt: skip
+TYPE_NAMES_BY_NUMBER = {number: name for name, number in TYPE_NAMES}
+DBREF_FIELDS = frozenset({"$ref", "$id", "$db"})
 
 _cached_ranks: dict[type, tuple[int, str]] = {}
 
@@ -144,15 +146,13 @@ def to_millis(date: Any) -> int:
         return int(date)
     if date.tzinfo is not None:
         date = date.astimezone(datetime.timezone.utc).replace(tzinfo=None)
-    return int((date - _EPOCH) // _MILLISECOND)
+    return int((date - EPOCH) // _MILLISECOND)
 
 
 def create_date(number: int) -> Any:
-    """Return the date `number` milliseconds after 1970: a ``DatetimeMS`` outside the years 1 to
-    9999.
-    """
+    """Return the date `number` milliseconds after 1970: a ``DatetimeMS`` outside the years 1 to 9999."""
     if _FIRST_DATE <= number <= _LAST_DATE:
-        return _EPOCH + datetime.timedelta(milliseconds=number)
+        return EPOCH + datetime.timedelta(milliseconds=number)
     return DatetimeMS(number)
 
 

@@ -25,7 +25,7 @@ from gmongo.testing.store.validation import check_document, check_document_rules
 from gmongo.testing.store.values import MISSING, Key, are_identical, copy_value
 
 _FORBIDDEN_IN_UPSERTS = frozenset({"$expr"})
-# The error codes after which the command executes no further statement, even if unordered.
+# The error codes after which the command executes no further statement, even if the command is unordered.
 FATAL_CODES = frozenset({50, 11602, 112, 246, 251, 73, 40323, 40324})
 
 
@@ -106,10 +106,7 @@ def find_records_to_write(target: Target, statement: Mapping[str, Any], variable
     sort = compile_sort(order, collation, target.pace)
 
     def find_first() -> Matches:
-        """Return the first record in the sort order.
-
-        If another command changes or locks the record, repeat the search.
-        """
+        """Return the first record in this order. If another command changes or locks the record, repeat the search."""
         while True:
             records = select(access, collection, statement["q"], collation, variables, hint, target.pace)
             first_records = list(sort(records, lambda item: item[1].document))[:1]
@@ -120,10 +117,7 @@ def find_records_to_write(target: Target, statement: Mapping[str, Any], variable
 
 
 def _is_free(target: Target, collection: Collection, key: Key, record: Record) -> bool:
-    """Return True if no transaction has locked the record and the record is unchanged.
-
-    If a transaction has locked the record, wait.
-    """
+    """If a transaction has locked the record, wait. Return True if there was no wait and the record is unchanged."""
     has_waited = target.access.await_unlocked(collection, key, target.pace)
     return not has_waited and target.access.records(collection).get(key) is record
 
@@ -186,7 +180,7 @@ def update_one(target: Target, update: Update, key: Any, document: Document) -> 
 
 def upsert(target: Target, update: Update) -> Document:
     """Insert the new document of an upsert, and return the document."""
-    document = update.upserted()
+    document = update.create_upserted_document()
     insert_one(target, document)
     return document
 

@@ -16,7 +16,7 @@ from gmongo.testing.command import CommandError, error
 if TYPE_CHECKING:
     from gmongo.testing.simulation.users import User
 
-Hash = Literal["SCRAM-SHA-1", "SCRAM-SHA-256"]
+Scram = Literal["SCRAM-SHA-1", "SCRAM-SHA-256"]
 
 # The lowest iteration count that clients accept. With this count, the derivation of keys blocks the event loop for
 # milliseconds.
@@ -35,7 +35,7 @@ class Credentials:
     server_key: bytes
 
     @staticmethod
-    def derive(mechanism: Hash, name: str, password: str) -> Credentials:
+    def derive(mechanism: Scram, name: str, password: str) -> Credentials:
         """Create a salt, and derive the keys from the password and the salt."""
         digest, salt = _DIGESTS[mechanism], _random.urandom(_SALT_SIZES[mechanism])
         if mechanism == "SCRAM-SHA-1":
@@ -54,7 +54,7 @@ class ScramConversation:
     user: User | None = None
     done = False
 
-    def __init__(self, mechanism: Hash, find_user: Callable[[str], User | None], skips_empty_exchange: bool) -> None:
+    def __init__(self, mechanism: Scram, find_user: Callable[[str], User | None], skips_empty_exchange: bool) -> None:
         self._mechanism = mechanism
         self._find_user = find_user
         self._skips_empty_exchange = skips_empty_exchange

@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 import bson
 
 from gmongo.testing.command import CommandError, error
-from gmongo.testing.simulation.authentication.scram import Hash, ScramConversation
+from gmongo.testing.simulation.authentication.scram import Scram, ScramConversation
 from gmongo.testing.simulation.users import EXTERNAL, User, Users
 
 _SHORT_NAMES = {
@@ -143,7 +143,7 @@ class Authentication:
         return {"dbname": EXTERNAL, "user": name}
 
     def log_in(self, user: User) -> None:
-        """Add an authenticated user. If another user of this database is authenticated, remove the other user."""
+        """Add an authenticated user, and remove the previous authenticated user of the same database."""
         self.users = [entry for entry in self.users if entry.database != user.database] + [user]
 
     def log_out(self, database: str) -> None:
@@ -156,7 +156,7 @@ def _create_scram(users: Users, database: str, body: Mapping[str, Any]) -> Conve
     if not isinstance(options, Mapping):
         raise error(14, f"BSON field 'saslStart.options' is {options!r}, which is not an object")
     skips_empty_exchange = bool(options.get("skipEmptyExchange"))
-    mechanism = cast(Hash, body["mechanism"])
+    mechanism = cast(Scram, body["mechanism"])
     return ScramConversation(mechanism, lambda name: users.get((database, name)), skips_empty_exchange)
 
 

@@ -16,7 +16,7 @@ def _reply_empty(call: Call) -> dict[str, Any]:
     return {}
 
 
-def _get_build(call: Call) -> dict[str, Any]:
+def _get_build_info(call: Call) -> dict[str, Any]:
     return {
         "version": call.cluster.version_text, "gitVersion": "simulated by gmongo.testing",
         "modules": [], "versionArray": [*call.cluster.version, 0], "bits": 64, "debug": False,
@@ -80,7 +80,7 @@ def _run_api_test(call: Call) -> dict[str, Any]:
 
 _TEST_COMMANDS = ("testDeprecation", "testDeprecationInVersion2", "testVersion2", "testVersions1And2")
 COMMANDS = {
-    "buildInfo": _get_build, "buildinfo": _get_build, "connectionStatus": _get_connection_status,
+    "buildInfo": _get_build_info, "buildinfo": _get_build_info, "connectionStatus": _get_connection_status,
     "fsync": _fsync, "getCmdLineOpts": _get_command_line, "getLog": _get_log, "getnonce": _get_nonce,
     "hostInfo": _get_host_info, "logRotate": _reply_empty, "ping": _reply_empty, "whatsmyuri": _get_my_uri,
     **dict.fromkeys(_TEST_COMMANDS, _run_api_test)

@@ -31,7 +31,7 @@ _STAGE_OPTIONS = frozenset({
     "allUsers", "backtrace", "idleConnections", "idleCursors", "idleSessions", "localOps", "targetAllNodes",
     "truncateOps"
 })  # fmt: skip
-# The number of connections that a member would accept, for `serverStatus`. The simulation enforces no limit.
+# The limit of connections in the reply to `serverStatus`. The simulation enforces no limit.
 _MAX_CONNECTIONS = 10_000
 
 
@@ -40,7 +40,7 @@ class Operation:
 
     def __init__(self, number: int, call: Call) -> None:
         self.number = number
-        self.over = Event()  # is set if the operation is killed, or its connection is closed
+        self.over = Event()  # is set if the operation is killed, or the member closes the connection
         self._killed = False
         self._call = call
         self._since, self._started = clock.monotonic(), clock.utc_now()
@@ -121,10 +121,7 @@ class Operations:
             operation.close()
 
     def kill(self, number: int) -> None:
-        """Kill the running operation with this number.
-
-        Do nothing if the operation does not exist.
-        """
+        """Kill the running operation with this number. Do nothing if the operation does not exist."""
         operation = self._running.get(number)
         if operation is not None:
             operation.kill()
@@ -154,7 +151,7 @@ def _list_operations(call: Call, with_idle: bool) -> list[dict[str, Any]]:
 def replace_current_op_stage(call: Call) -> None:
     """Replace a ``$currentOp`` that is the first stage of an aggregation by a ``$documents`` with the operations.
 
-    Do nothing for other commands, and for aggregations of other databases than ``admin``.
+    Do nothing unless the command is an aggregation of the database ``admin``.
     """
     pipeline = call.body.get("pipeline")
     if call.name != "aggregate" or call.request.database != "admin" or call.body["aggregate"] != 1:
@@ -181,7 +178,7 @@ def _kill_op(call: Call) -> dict[str, Any]:
 
 
 def _get_server_status(call: Call) -> dict[str, Any]:
-    sections = {**_select_sections(call), **call.cluster.store.describe_status()}
+    sections = {**_create_sections(call), **call.cluster.store.describe_status()}
     shown_sections = {name: section for name, section in sections.items() if call.body.get(name, 1)}
     return {**_describe_process(call), **shown_sections}
 
@@ -200,7 +197,7 @@ def _describe_process(call: Call) -> dict[str, Any]:
     }
 
 
-def _select_sections(call: Call) -> dict[str, Any]:
+def _create_sections(call: Call) -> dict[str, Any]:
     member, hello_fields = call.member, call.cluster.topology.describe(call.member)
     open_now = len(member.connections)
     return {

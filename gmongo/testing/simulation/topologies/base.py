@@ -60,4 +60,4 @@ class Topology:
         raise ValueError(f"{member.address} is not the primary of a replica set")
 
     def end(self) -> None:
-        """Stop the greenlets of the topology at the end of the deployment."""
+        """Kill the greenlets of the topology at the end of the deployment."""

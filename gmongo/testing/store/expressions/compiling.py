@@ -11,7 +11,7 @@ from gmongo.testing.command import error
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.pacing import Pace
-from gmongo.testing.store.values import MISSING
+from gmongo.testing.store.values import DBREF_FIELDS, MISSING
 from gmongo.testing.unsupported import not_supported
 
 # The values of variables by name. The variables ROOT and CURRENT contain the document.
@@ -43,7 +43,6 @@ Compiler = Callable[[str, Any, Scope], Expression]
 OPERATORS: dict[str, Compiler] = {}
 _DOCUMENT_VARIABLES = frozenset({"ROOT", "CURRENT"})
 _SERVER_VARIABLES = frozenset({"CLUSTER_TIME", "IS_MR", "JS_SCOPE", "SEARCH_META", "USER_ROLES"})
-_DBREF = frozenset({"$ref", "$id", "$db"})
 
 
 class Constant:
@@ -72,7 +71,7 @@ def compile_expression(expression: Any, scope: Scope) -> Expression:
     return _compile_operator(name, expression[name], scope)
 
 
-def is_expression(name: str) -> bool:
+def is_expression_operator(name: str) -> bool:
     """Return True if a server has an expression operator of this name. The simulation may not support the operator."""
     return name in OPERATORS or name in unsupported.EXPRESSIONS
 
@@ -113,7 +112,7 @@ def missing_to_none(value: Any) -> Any:
 
 def check_field_name(name: str) -> None:
     """Check the name of a field in an expression."""
-    if not name or (name.startswith("$") and name not in _DBREF) or "\0" in name or "." in name:
+    if not name or (name.startswith("$") and name not in DBREF_FIELDS) or "\0" in name or "." in name:
         raise failed_expression(f"the field name {name!r} is invalid")
 
 

@@ -18,11 +18,11 @@ from gmongo.testing.store.arithmetic import CONTEXT, INT64, to_decimal
 from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.compiling import Compiler, Expression, Scope, Variables, compile_expression, fold
 from gmongo.testing.store.expressions.operands import compile_fields, is_null
-from gmongo.testing.store.expressions.parsing_dates import InvalidText, parse_date
+from gmongo.testing.store.expressions.parsing_dates import ConversionError, parse_date
 from gmongo.testing.store.expressions.strings import format_date, format_number
 from gmongo.testing.store.expressions.timezones import to_date
 from gmongo.testing.store.values import (
-    TYPE_NAMES,
+    TYPE_NAMES_BY_NUMBER,
     create_date,
     is_date,
     is_integral,
@@ -34,7 +34,6 @@ from gmongo.testing.store.values import (
 )
 from gmongo.testing.unsupported import not_supported
 
-_TYPE_NAMES = {number: name for name, number in TYPE_NAMES}
 _INTEGER_TEXT = re.compile(r"[+-]?[0-9]+")
 _NUMBER_TEXT = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE)
 
@@ -47,15 +46,15 @@ def _parse_number(value: Any) -> Any:
         return value.to_decimal()
     if isinstance(value, (int, float)):
         return value
-    raise InvalidText
+    raise ConversionError
 
 
 def _to_integer(value: Any, valid_range: range) -> int:
     if isinstance(value, str) and not _INTEGER_TEXT.fullmatch(value):
-        raise InvalidText
+        raise ConversionError
     number = int(value) if isinstance(value, str) else _parse_number(value)
     if not Decimal(number).is_finite() or int(number) not in valid_range:
-        raise InvalidText
+        raise ConversionError
     return int(number)
 
 
@@ -64,11 +63,11 @@ def _convert_to_double(value: Any) -> float:
         return float(to_millis(value))
     if isinstance(value, str):
         if not _NUMBER_TEXT.fullmatch(value):
-            raise InvalidText
+            raise ConversionError
         return float(value)
     number = float(_parse_number(value))
     if math.isinf(number) and isinstance(value, Decimal128) and value.to_decimal().is_finite():
-        raise InvalidText
+        raise ConversionError
     return number
 
 
@@ -77,7 +76,7 @@ def _convert_to_decimal(value: Any) -> Decimal128:
         return Decimal128(str(to_millis(value)))
     if isinstance(value, str):
         if not _NUMBER_TEXT.fullmatch(value):
-            raise InvalidText
+            raise ConversionError
         return Decimal128(CONTEXT.create_decimal(value))
     if isinstance(value, Decimal128):
         return value
@@ -94,14 +93,14 @@ def _convert_to_date(value: Any) -> Any:
         return to_date(value)
     if type_name(value) in ("long", "double", "decimal"):
         return create_date(_to_integer(value, INT64))
-    raise InvalidText
+    raise ConversionError
 
 
 def _convert_to_object_id(value: Any) -> ObjectId:
     if isinstance(value, ObjectId):
         return value
     if not isinstance(value, str) or not re.fullmatch("[0-9a-fA-F]{24}", value):
-        raise InvalidText
+        raise ConversionError
     return ObjectId(value)
 
 
@@ -116,7 +115,7 @@ def _convert_to_string(value: Any) -> str:
         return format_number(value)
     if isinstance(value, (bytes, uuid.UUID)):
         raise not_supported("$convert of binary data")
-    raise InvalidText
+    raise ConversionError
 
 
 _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
@@ -132,7 +131,7 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def _convert_value(value: Any, target: Any) -> Any:
-    name = _TYPE_NAMES.get(trunc(target)) if is_number(target) and is_integral(target) else target
+    name = TYPE_NAMES_BY_NUMBER.get(trunc(target)) if is_number(target) and is_integral(target) else target
     convert = _CONVERSIONS.get(name) if type(name) is str else None
     if convert is None:
         raise not_supported("$convert of binary data", f"to {name}")
@@ -152,7 +151,7 @@ def _compile_convert(name: str, operand: Any, scope: Scope) -> Expression:
             return None
         try:
             return _convert_value(value, target_type)
-        except InvalidText:
+        except ConversionError:
             if on_error is None:
                 raise failed_expression(f"{name} of {type_name(value)} to {target_type}") from None
             return on_error(variables)
@@ -161,13 +160,13 @@ def _compile_convert(name: str, operand: Any, scope: Scope) -> Expression:
 
 
 def _create_short_form(target_type: str) -> Compiler:
-    def make(name: str, operand: Any, scope: Scope) -> Expression:
+    def compile_operator(name: str, operand: Any, scope: Scope) -> Expression:
         operands = operand if isinstance(operand, list) else [operand]
         if len(operands) != 1:
             raise failed_expression(f"{name} with {len(operands)} arguments")
         return _compile_convert(name, {"input": operands[0], "to": target_type}, scope)
 
-    return make
+    return compile_operator
 
 
 OPERATORS: Mapping[str, Compiler] = {

@@ -64,12 +64,12 @@ def _create_part_operator(select_part: Callable[[datetime.datetime], Any]) -> Co
     def compute_part(date: Any, timezone: Any = "UTC") -> Any:
         return select_part(to_local(to_date(date), parse_time_zone(timezone)))
 
-    def make(name: str, operand: Any, scope: Scope) -> Expression:
+    def compile_operator(name: str, operand: Any, scope: Scope) -> Expression:
         if isinstance(operand, dict) and not next(iter(operand), "").startswith("$"):
             return create_named("date", "timezone", compute_part)(name, operand, scope)
         return create_operator(compute_part, 1)(name, operand, scope)
 
-    return make
+    return compile_operator
 
 
 def _compile_date_to_string(name: str, operand: Any, scope: Scope) -> Expression:

@@ -39,11 +39,11 @@ def _create_comparison(test_order: Callable[[int], Any]) -> Compiler:
 
 
 def _create_quantifier(join: Callable[[Iterable[bool]], bool]) -> Compiler:
-    def make(name: str, operand: Any, scope: Scope) -> Expression:
+    def compile_operator(name: str, operand: Any, scope: Scope) -> Expression:
         operands = compile_arguments(name, operand, scope, 0, None)
         return fold(lambda variables: join(is_true(run(variables)) for run in operands), operands)
 
-    return make
+    return compile_operator
 
 
 def _compile_cond(name: str, operand: Any, scope: Scope) -> Expression:

@@ -24,10 +24,10 @@ def compile_arguments(name: str, operand: Any, scope: Scope, min_count: int, max
 def create_operator(
     function: Callable[..., Any], min_count: int, max_count: int | None = -1, commutes: bool = False
 ) -> Compiler:
-    """Return an operator that calls a function with the values of the arguments."""
+    """Return an operator that calls a function with its arguments. A `max_count` of -1 means `min_count`."""
     highest_count = min_count if max_count == -1 else max_count
 
-    def make(name: str, operand: Any, scope: Scope) -> Expression:
+    def compile_operator(name: str, operand: Any, scope: Scope) -> Expression:
         operands = compile_arguments(name, operand, scope, min_count, highest_count)
         if commutes:
             operands.sort(key=lambda run: isinstance(run, Constant))
@@ -36,7 +36,7 @@ def create_operator(
             return fold(lambda variables: function(left(variables), right(variables)), operands)
         return fold(lambda variables: function(*[run(variables) for run in operands]), operands)
 
-    return make
+    return compile_operator
 
 
 def is_null(value: Any) -> bool:
@@ -56,11 +56,11 @@ def create_collation_operator(
 ) -> Compiler:
     """Return an operator that calls a function with the collation and the values of the arguments."""
 
-    def make(name: str, operand: Any, scope: Scope) -> Expression:
+    def compile_operator(name: str, operand: Any, scope: Scope) -> Expression:
         bound = partial(function, scope.collation)
         return create_operator(bound, min_count, max_count, commutes)(name, operand, scope)
 
-    return make
+    return compile_operator
 
 
 def check_arguments(name: str, operand: Any, required: str, optional: str = "") -> dict[str, Any]:
@@ -82,12 +82,12 @@ def compile_fields(name: str, operand: Any, scope: Scope, required: str, optiona
 def create_named(required: str, optional: str, function: Callable[..., Any]) -> Compiler:
     """Return an operator that calls a function with the values of the named arguments, as keyword arguments."""
 
-    def make(name: str, operand: Any, scope: Scope) -> Expression:
+    def compile_operator(name: str, operand: Any, scope: Scope) -> Expression:
         expressions = compile_fields(name, operand, scope, required, optional)
         return fold(lambda variables: function(**{key: run(variables) for key, run in expressions.items()}),
                       expressions.values())  # fmt: skip
 
-    return make
+    return compile_operator
 
 
 def require_type(type_: type, value: Any) -> Any:

@@ -22,7 +22,7 @@ _ISO_TEXT = re.compile(
 _NO_DATE_TEXT = re.compile(r"[A-Za-z\s]*")
 
 
-class InvalidText(Exception):
+class ConversionError(Exception):
     """A server cannot convert the value."""
 
 
@@ -31,7 +31,7 @@ def parse_date(text: str) -> Any:
     match = _ISO_TEXT.fullmatch(text)
     if match is None:
         raise (
-            InvalidText
+            ConversionError
             if _NO_DATE_TEXT.fullmatch(text)
             else not_supported("a date in a format other than ISO 8601", text)
         )
@@ -44,7 +44,7 @@ def parse_date(text: str) -> Any:
     try:
         local_time = datetime.datetime(year, month, day, hour, minute, second, fraction * 1000)
     except ValueError:
-        raise InvalidText from None
+        raise ConversionError from None
     return from_local(local_time, zone)
 
 
@@ -61,7 +61,7 @@ def _compile_date_from_string(name: str, operand: Any, scope: Scope) -> Expressi
             return on_null(variables)
         try:
             return parse_date(require_type(str, text))
-        except InvalidText:
+        except ConversionError:
             if on_error is None:
                 raise failed_expression(f"{name} of {text!r}") from None
             return on_error(variables)

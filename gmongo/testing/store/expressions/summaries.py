@@ -13,11 +13,9 @@ Summary = Callable[[Any, Scope], Any]
 
 
 def _create_summary_operator(summary: Summary) -> Compiler:
-    """Return an operator that summarizes its arguments, or the elements of its only argument, an
-    array.
-    """
+    """Return an operator that summarizes its arguments, or the elements of a single argument that is an array."""
 
-    def make(name: str, operand: Any, scope: Scope) -> Expression:
+    def compile_operator(name: str, operand: Any, scope: Scope) -> Expression:
         expressions = compile_arguments(name, operand, scope, 0, None)
 
         def run(variables: Variables) -> Any:
@@ -27,7 +25,7 @@ def _create_summary_operator(summary: Summary) -> Compiler:
 
         return fold(run, expressions)
 
-    return make
+    return compile_operator
 
 
 SUMMARIES: Mapping[str, Summary] = {

@@ -13,11 +13,10 @@ from bson.timestamp import Timestamp
 
 from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.operands import require_type
-from gmongo.testing.store.values import create_date, is_date, to_millis, type_name
+from gmongo.testing.store.values import EPOCH, create_date, is_date, to_millis, type_name
 from gmongo.testing.unsupported import not_supported
 
 UTC = datetime.timezone.utc
-EPOCH = datetime.datetime(1970, 1, 1)
 DAY = datetime.timedelta(days=1)
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)?")
 # The length in milliseconds of each unit of time below a day.
