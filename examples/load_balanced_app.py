@@ -22,7 +22,7 @@ from gmongo.monitoring import CommandFailedEvent, CommandListener, CommandStarte
 from gmongo.testing import URI_VARIABLE, Deployment
 
 Client = MongoClient[dict[str, Any]]
-# Commands that may run on another service: a retried commit, the abort of a failed transaction.
+# Commands that may run on a second service: a retried commit, the abort of a failed transaction.
 _END_COMMANDS = ("commitTransaction", "abortTransaction")
 
 

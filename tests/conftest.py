@@ -125,7 +125,7 @@ def select_clock(request: pytest.FixtureRequest) -> None:
 def collector_off() -> Iterator[None]:
     """Disable the garbage collector during a test.
 
-    Without the collector, an object is released only if its last reference disappears.
+    Without the collector, an object is released only when its last reference disappears.
     """
     gc.collect()
     gc.disable()

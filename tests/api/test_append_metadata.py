@@ -64,6 +64,6 @@ def test_appended_metadata_is_not_shared_between_clients(server):
 
 
 @pytest.mark.parametrize("info", [None, "library", ("library", "1", None)])
-def test_append_metadata_with_value_of_other_type_raises_type_error(server, info):
+def test_append_metadata_with_value_that_is_no_driver_info_raises_type_error(server, info):
     with MongoClient(*server.address) as client, pytest.raises(TypeError, match="DriverInfo"):
         client.append_metadata(info)

@@ -318,8 +318,8 @@ class ObjectsUnderTest:
     def prepare_call(
         self, subject: str, method: str, arguments_with_placeholders: Mapping[str, Any]
     ) -> Iterator[tuple[Any, dict[str, Any]]]:
-        """Reset the database. Yield the object that has the method, and the arguments without
-        placeholders.
+        """Reset the database. Yield the object that has the method, and the arguments,
+        with each placeholder replaced by its object.
         """
         database = self.client.get_database("db")
         for collection in (database.c, database.other):
@@ -389,7 +389,7 @@ class ObjectsUnderTest:
         if isinstance(result, GridIn):
             result.write(b"abc")
             result.close()
-        # The method is a context manager, such as `bind`.
+        # The result is a context manager, such as the result of `bind`.
         if hasattr(result, "__enter__") and hasattr(result, "gen"):
             with result:
                 self.client.db.c.find_one()

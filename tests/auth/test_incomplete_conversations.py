@@ -1,5 +1,5 @@
-"""A server ends a SASL conversation too early or continues too long. A service sends an unusual
-reply.
+"""A server ends a SASL conversation too early or continues too long. An HTTP service sends an
+unusual reply.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def test_rejected_aws_credentials_clear_cache(second_attempt_fails: bool, userna
 
 
 @pytest.mark.parametrize("payload", [5, None, "?", "a", {}, [b"x"]])
-def test_sasl_payload_of_other_type_raises_protocol_error(payload: Any) -> None:
+def test_sasl_payload_that_is_not_binary_raises_protocol_error(payload: Any) -> None:
     with pytest.raises(ProtocolError) as caught:
         plain_conversation().next_command({"payload": payload, "done": True})
     assert str(caught.value) == "the payload in the reply to a SASL command is not binary"

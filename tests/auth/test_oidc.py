@@ -129,7 +129,7 @@ def test_rejected_new_token_raises_operation_failure_after_one_call(server):
     assert len(callback.contexts) == 1
 
 
-def test_authentication_error_with_other_code_keeps_cached_token(server):
+def test_authentication_error_with_code_other_than_18_keeps_cached_token(server):
     callback = Callback()
     with oidc_client(server, {"OIDC_CALLBACK": callback}) as client:
         find_one(client)

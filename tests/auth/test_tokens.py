@@ -190,7 +190,7 @@ def test_rejected_refresh_token_is_not_reused_after_failed_callback(clock: Adjus
 
 
 @with_cases
-def test_human_login_at_host_outside_allowed_hosts_raises_configuration_error(
+def test_human_login_raises_configuration_error_unless_host_is_allowed(
     host: str, patterns: list[str], is_allowed_host: bool
 ) -> None:
     assert is_allowed(host, patterns) is is_allowed_host

@@ -1,4 +1,4 @@
-"""Explorer of a pool, which runs the greenlets of the pool in every possible order of steps.
+"""Explorer that runs the greenlets of a pool in every possible order of steps.
 
 A greenlet of the pool runs only when a step switches to the greenlet. A step runs a callback of the
 event loop, accepts or refuses a connection, or interrupts a check-out. A step can also advance the
@@ -53,8 +53,8 @@ class PoolLimits(NamedTuple):
 
 
 class _Listener(ForwardingPoolListener):
-    """Count the pool events, check the order of the events, and switch to other greenlets during some
-    events.
+    """A listener that counts the pool events, checks the order of the events, and switches to other
+    greenlets during some events.
     """
 
     def __init__(self, switches: frozenset[str]) -> None:
@@ -317,7 +317,7 @@ class PoolSystem:
             yield "the background sleeps, and minPoolSize is not reached"
 
     def state_view(self) -> Any:
-        """Return a value that is equal for two systems if all later steps have equal effects."""
+        """Return a value. If two systems have equal values, each later step has the same effect on both."""
         machine = self.pool.machine
         states = {task: self._state_of_task(task) for task in self.scheduler.tasks if not task.dead}
         self.scheduler.has_ready(), self.scheduler.has_timer()

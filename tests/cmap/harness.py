@@ -70,7 +70,7 @@ def owner_of(pool: Pool) -> PoolOwner:
 
 
 def run_other_greenlets(rounds: int = 5) -> None:
-    """Let all other greenlets run until each greenlet waits for I/O or a timer."""
+    """Let all other greenlets run for the given number of event loop iterations."""
     for _ in range(rounds):
         gevent.sleep(0)
 

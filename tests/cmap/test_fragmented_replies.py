@@ -1,4 +1,4 @@
-"""An exchange has the same result if the reply arrives in one piece or in several pieces."""
+"""An exchange has the same result whether the reply arrives in one piece or in several pieces."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ def reply(
     opcode: int = OP_MSG,
     flags: int = 0,
     section_kind: int = 0,
-    length: int = 0,
+    length_error: int = 0,
     tail: bytes = b"",
 ) -> bytes:
     """Return a reply message. Some arguments make the message malformed.
 
-    :param length: the number of bytes by which the length in the header exceeds the true length.
+    :param length_error: the number of bytes by which the length in the header exceeds the true length.
     :param tail: additional bytes after the message.
     """
     payload = struct.pack("<IB", flags, section_kind) + body
-    return struct.pack("<iiii", 16 + len(payload) + length, 99, response_to, opcode) + payload + tail
+    return struct.pack("<iiii", 16 + len(payload) + length_error, 99, response_to, opcode) + payload + tail
 
 
-CHECKED = checksum.append_checksum(reply(flags=CHECKSUM_PRESENT, length=4))
+CHECKED = checksum.append_checksum(reply(flags=CHECKSUM_PRESENT, length_error=4))
 SEQUENCE = b"documents\0" + BODY
 REPLIES = {
     "plain": reply(),
@@ -66,9 +66,9 @@ REPLIES = {
     "document length too large": reply(struct.pack("<i", len(BODY) + 1) + BODY[4:]),
     "document length too small": reply(struct.pack("<i", len(BODY) - 1) + BODY[4:]),
     "no document": reply(b""),
-    "message length too large": reply(length=1),
-    "message length too small": reply(length=-1),
-    "message length below header": reply(length=-len(reply())),
+    "message length too large": reply(length_error=1),
+    "message length too small": reply(length_error=-1),
+    "message length below header": reply(length_error=-len(reply())),
     "compressed": reply(opcode=OP_COMPRESSED),
     "OP_REPLY": reply(opcode=OP_REPLY),
     "unknown opcode": reply(opcode=1000),
@@ -168,15 +168,15 @@ DEVIATION = st.sampled_from([0, 0, 0, 1, -1, 5, -5, 2**31 - 200, -200])
     opcode=st.sampled_from([OP_MSG, OP_MSG, OP_MSG, OP_REPLY, OP_COMPRESSED, 0]),
     flags=st.sampled_from([0, 0, 0, CHECKSUM_PRESENT, MORE_TO_COME, 1 << 4, 1 << 16, 1 << 31]),
     section_kind=st.sampled_from([0, 0, 0, 1, 2, 255]),
-    length=DEVIATION,
     length_error=DEVIATION,
+    document_length_error=DEVIATION,
     tail=st.sampled_from([b"", b"", b"\0", b"\0" * 30, reply()]),
     first_length=st.integers(1, 100),
 )
 def test_malformed_reply_in_two_pieces_has_outcome_of_reply_in_one_piece(
-    fragmenting_server: FragmentingServer, first_length: int, length_error: int, **fields: Any
+    fragmenting_server: FragmentingServer, first_length: int, document_length_error: int, **fields: Any
 ) -> None:
-    body = struct.pack("<i", max(-(2**31), min(2**31 - 1, len(BODY) + length_error))) + BODY[4:]
+    body = struct.pack("<i", max(-(2**31), min(2**31 - 1, len(BODY) + document_length_error))) + BODY[4:]
     whole = reply(body, **fields)
     assert exchange_outcome(fragmenting_server, whole[:first_length], whole[first_length:]) == exchange_outcome(
         fragmenting_server, whole

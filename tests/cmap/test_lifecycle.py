@@ -81,13 +81,13 @@ def test_no_connection_is_created_before_pool_ready_listener_returns(new_pool: A
     pool = new_pool(ready=False, min_pool_size=2, background_interval=0.001)
     during: list[list[str]] = []
 
-    def check_and_yield(_event: Any) -> None:
+    def sleep_and_record(_event: Any) -> None:
         gevent.sleep(0.03)
         pool.machine.background_wakeup.set()
         run_other_greenlets()
         during.append(recorder.lines_starting_with("Created"))
 
-    recorder.hooks["PoolReady"] = check_and_yield
+    recorder.hooks["PoolReady"] = sleep_and_record
     pool.ready()
     recorder.wait_for("Ready", 2)
     assert during == [[]]

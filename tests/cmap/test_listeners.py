@@ -1,4 +1,4 @@
-"""Pool listeners that yield or wait, and pools without listeners (CMAP-06, CMAP-143)."""
+"""Pool listeners that let other greenlets run, and pools without listeners (CMAP-06, CMAP-143)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.pools import checked_out
 USES = ("Started", "Created", "Ready", "CheckedOut", "CheckedIn", "Closed")
 
 
-def check_out_and_yield(pool: Any) -> None:
+def check_out_and_sleep(pool: Any) -> None:
     with checked_out(pool):
         gevent.sleep(0)
 
@@ -39,7 +39,7 @@ def test_listener_runs_in_greenlet_and_context_that_caused_event(
 
     def use_in_context() -> None:
         EXPECTED.set(getcurrent())
-        check_out_and_yield(pool)
+        check_out_and_sleep(pool)
 
     tasks = [start_greenlet(use_in_context) for _ in range(10)]
     gevent.joinall(tasks, timeout=5, raise_error=True)

@@ -16,7 +16,7 @@ from tests.support.pools import checked_out
 from tests.support.server import cut_reply
 
 LOGGER = "gmongo.connection"
-# For each event, the `message` field of the log record. The keys omit "Connection" and "Event".
+# For each event, the `message` field of the log record. The keys omit "Connection", "CheckOut" and "Event".
 MESSAGES_BY_EVENT = {
     "PoolCreated": "Connection pool created",
     "PoolReady": "Connection pool ready",
@@ -39,8 +39,8 @@ def debug_log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 def log_records(debug_log: Any, message: str = "") -> list[Any]:
-    """Return the log records of the pool whose `message` field has the given text, or all log
-    records.
+    """Return the log records of the pool whose `message` field has the given text.
+    If the text is empty, return all log records of the pool.
     """
     pool_records = [record for record in debug_log.records if record.name == LOGGER]
     return [record for record in pool_records if message in ("", record.structured["message"])]
@@ -136,7 +136,7 @@ def connection_message(number: int, action: str, suffix: str = "", **fields: Any
 
 
 def new_connection_messages(number: int) -> list[LogMessage]:
-    """Return the log messages of a check-out that creates a connection, except the first message."""
+    """Return the log messages of a check-out that creates a connection, except the message STARTED."""
     return [
         connection_message(number, "created"),
         connection_message(number, "ready", ", established in={ms} ms"),

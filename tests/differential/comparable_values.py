@@ -17,7 +17,7 @@ _VOLATILE = frozenset({"$clusterTime", "operationTime", "lsid", "electionId", "c
 # collections.
 _ANEW = re.compile(r"(?<=number )\d+|(?<=number is )\d+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _NUMBERED = frozenset({"getMore", "cursors", "cursor_id"})
-# Rows contain only dates before this year. Later dates therefore come from a clock.
+# The tested calls contain only dates before this year. Later dates come from a clock.
 _FIXED_BEFORE = 2026
 _YEAR_2000 = 946_684_800
 
@@ -134,7 +134,7 @@ class RaisedError(NamedTuple):
 
 
 def are_equal(theirs: Any, ours: Any, accept: Callable[[Any, Any], bool] = lambda theirs, ours: False) -> bool:
-    """True if a caller of the drivers cannot distinguish two values in comparable form.
+    """Return True if a caller of the drivers cannot distinguish two values in comparable form.
 
     An error of gmongo may be a subclass of PyMongo's error, and may have additional attributes.
 

@@ -61,8 +61,8 @@ class Difference:
 
 
 def _is_bad_argument(theirs: Any, ours: Any) -> bool:
-    """Return True if both drivers reject an argument, but PyMongo raises an accidental or another
-    built-in error.
+    """Return True if both drivers reject an argument, but PyMongo raises an accidental error, or
+    a built-in error that gmongo does not raise.
     """
     if isinstance(theirs, str) and theirs in ACCIDENTS and ours in ("InvalidOperation", *_BAD_ARGUMENT):
         return True
@@ -182,7 +182,7 @@ DIFFERENCES = tuple(_read_differences())
 def explaining_differences(call: str, theirs: Outcome, ours: Outcome) -> set[int] | None:
     """Return the indexes of the intended differences that explain all differences of two outcomes.
 
-    Return None if no intended difference explains a difference.
+    Return None if the outcomes have a difference that no intended difference explains.
     """
     applicable = [(number, each) for number, each in enumerate(DIFFERENCES) if each.matches(call)]
     used: set[int] = set()

@@ -78,7 +78,7 @@ def _make_call(
 @pytest.mark.filterwarnings("ignore:.*_AgnosticCursorBase:pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(("subject", "method", "required_arguments", "parameter"), list(_cases()))
 @on_the_simulation
-def test_value_of_any_type_as_argument_has_outcome_of_pymongo(
+def test_call_with_argument_of_any_type_has_outcome_of_pymongo_or_raises(
     runner: CallRunner, subject: str, method: str, required_arguments: str, parameter: str
 ) -> None:
     failures = []

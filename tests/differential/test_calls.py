@@ -16,8 +16,8 @@ from .servers import NAMED, only_on
 _CALLS = [call for path in sorted((Path(__file__).parent / "calls").glob("*.txt")) for call in calls(path)]
 
 
-# The files of calls that nx-27017 supports. The server nx-27017 has no change streams, fail points
-# and transactions. The server also keeps dropped collections after some errors, and wrongly replies
+# The files of calls that nx-27017 supports. The server nx-27017 supports neither change streams nor
+# fail points nor transactions. The server also keeps dropped collections after some errors, and wrongly replies
 # to unacknowledged writes.
 _NX_SUBJECTS = frozenset({"writes", "bulks", "reads", "administration", "bad_inputs"})
 

@@ -26,8 +26,8 @@ from tests.support.cases import rows
 
 # Two different values for each option. For a file option, a value is a key of the fixture `files`.
 VALUES: dict[str, tuple[Any, Any]] = {row["option"]: tuple(row["values"]) for row in rows(__file__) if "values" in row}
-# Options that the tests omit, because an option is valid only with another option. The tests set
-# `connect` themselves.
+# Options that the tests omit: options that are valid only together with a second option, and the
+# option `connect`, which the tests set.
 NEEDS_ANOTHER = {row["option"] for row in rows(__file__) if "values" not in row}
 REJECTED = "refused"
 
@@ -85,7 +85,7 @@ class DoubleOption(NamedTuple):
         return options.get(self.option.key)
 
     def effective_value(self, driver: Any) -> Any:
-        """Return whether the first and the second value take effect, or REJECTED if the driver
+        """Return whether each of the two values takes effect, or REJECTED if the driver
         rejects the values.
         """
         both = self.value(driver, (0, 1))

@@ -50,7 +50,7 @@ def test_close_of_call_runner_drops_only_databases_of_calls(shop: pymongo.MongoC
 
 
 @with_cases
-def test_call_on_database_of_other_user_raises_error_before_send(shop: pymongo.MongoClient, call: str) -> None:
+def test_call_on_existing_database_raises_error_before_send(shop: pymongo.MongoClient, call: str) -> None:
     runner = _call_runner(shop)
     with pytest.raises(ForeignDatabaseError, match="shop"):
         runner.compare(call)

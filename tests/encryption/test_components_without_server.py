@@ -54,24 +54,26 @@ def machine_with_states(*states: int, **settings: Any) -> tuple[Machine, Any, An
 
 @pytest.mark.parametrize("machine_state", STATES)
 @pytest.mark.parametrize(
-    "driver_error", [AutoReconnect("gone"), EncryptionError(ValueError("x")), ValueError("x"), GreenletExit()]
+    "raised_error", [AutoReconnect("gone"), EncryptionError(ValueError("x")), ValueError("x"), GreenletExit()]
 )
 @pytest.mark.usefixtures("other_database")
-def test_driver_error_in_state_machine_raises_encryption_error(machine_state: str, driver_error: BaseException) -> None:
+def test_only_driver_error_in_state_machine_becomes_encryption_error(
+    machine_state: str, raised_error: BaseException
+) -> None:
     """Check that only errors of the driver become an EncryptionError.
 
-    Other errors stay unchanged.
+    All other errors stay unchanged.
     """
     machine, native, database, _ = machine_with_states(STATES[machine_state])
     for each in (database.keys, database.collections, database.analyse):
-        each.side_effect = driver_error
+        each.side_effect = raised_error
     with pytest.raises(BaseException) as caught:
         machine.run(lambda new: native, 0, None)
-    if isinstance(driver_error, AutoReconnect):
+    if isinstance(raised_error, AutoReconnect):
         assert type(caught.value) is EncryptionError
-        assert caught.value.cause is driver_error is caught.value.__cause__
+        assert caught.value.cause is raised_error is caught.value.__cause__
     else:
-        assert caught.value is driver_error
+        assert caught.value is raised_error
     assert native._close.call_count == 1
 
 
@@ -192,7 +194,7 @@ def test_backoff_before_kms_request_ends_at_the_deadline(
 
 
 def outcome_of_proxy_reply(*reply_pieces: bytes) -> str:
-    """Let a proxy reply to ``CONNECT`` in pieces. Return "connected" or the text of the error."""
+    """Let a proxy reply to ``CONNECT`` in pieces. Return the text of the error, or "connected"."""
     remaining = deque(b"".join(reply_pieces))
     sock: Any = Mock(recv=lambda count: bytes(remaining.popleft() for _ in range(min(count, len(remaining)))))
     connect = HTTPProxyKMSConnect("http://user:p%40ss@proxy.example", headers={"X-A": "1"})

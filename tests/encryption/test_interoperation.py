@@ -79,7 +79,7 @@ def test_queryable_payloads_of_both_drivers_have_equal_form_and_values(
         )
 
 
-def test_encrypted_expression_equals_pymongo_without_payload_ids(encryption, peer, key):
+def test_encrypted_expressions_of_both_drivers_are_equal_except_payload_ids(encryption, peer, key):
     expression = {"$and": [{"age": {"$gte": 3}}, {"age": {"$lt": 7}}]}
     options = {"min": 0, "max": 200, "sparsity": 1, "trim_factor": 1}
     arguments = {"contention_factor": 4, "query_type": "range", "algorithm": "Range", "key_id": key}

@@ -237,7 +237,7 @@ def test_gevent_timeout_in_kms_request_is_raised_unchanged(open_encryption, kms)
 def test_kill_at_any_time_of_kms_request_leaks_no_connection_and_no_greenlet(open_encryption, kms):
     """Kill greenlets that send requests to a KMS.
 
-    Each kill occurs after another delay, so that the kills interrupt each wait of the request.
+    Each kill has a longer delay than the previous kill, so that the kills interrupt each wait.
     """
     encryption = open_encryption()
     encryption.create_data_key("azure", AZURE)

@@ -71,9 +71,9 @@ ERROR_KINDS = {
 # transaction.
 OPERATIONS = {
     "read": (False, True, False, False, False),
-    "other read": (False, False, False, False, False),
+    "read that is not retryable": (False, False, False, False, False),
     "write": (True, True, False, False, False),
-    "other write": (True, False, False, False, False),
+    "write that is not retryable": (True, False, False, False, False),
     "command": (False, False, True, False, False),
     "read in transaction": (False, True, False, False, True),
     "commit": (True, True, False, True, True),

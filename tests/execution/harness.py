@@ -47,9 +47,9 @@ def error_reply(code: int, *labels: str, message: str = "scripted") -> dict[str,
     return {"ok": 0, "code": code, "errmsg": f"{message} {code}", "errorLabels": list(labels)}
 
 
-def overload_reply(number: int = 462) -> dict[str, Any]:
+def overload_reply(code: int = 462) -> dict[str, Any]:
     """Return the error reply with which an overloaded server rejects a command."""
-    return error_reply(number, *BOTH)
+    return error_reply(code, *BOTH)
 
 
 def reply_in_sequence(server: ScriptedServer, name: str, *replies: Any) -> None:

@@ -1,4 +1,4 @@
-"""Only one greenlet at a time uses a session, and a killed greenlet leaks no session."""
+"""Only one greenlet at a time uses a session. A dropped session returns to the session pool."""
 
 from __future__ import annotations
 

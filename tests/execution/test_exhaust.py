@@ -95,7 +95,7 @@ def test_each_batch_of_exhaust_cursor_publishes_events(many_documents: Any, reco
 
 
 @pytest.mark.parametrize("how_cursor_ends", ["close", "drop", "with"])
-def test_partly_read_exhaust_cursor_closes_connection(
+def test_end_of_partly_read_exhaust_cursor_closes_connection(
     many_documents: Any, deployment: Deployment, recorder: Any, how_cursor_ends: str
 ) -> None:
     client = many_documents.database.client

@@ -174,7 +174,7 @@ def test_pool_by_default_drains_connection_of_operation_that_timed_out(
     assert connection_counts(client) == (1, 0, 0, 1)
     gevent.sleep(0.3 if reply_is_late else 0.2)
     server.release()
-    # If the reply exceeds the limit of draining, the client opens a second connection for
+    # If the reply arrives after the time limit of draining, the client opens a second connection for
     # `killSessions`.
     eventually(lambda: connection_counts(client) == (1, 1, 0, 0))
     assert client.d.c.find_one({"_id": 5})["_id"] == 5
@@ -223,7 +223,7 @@ CLOSING: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("cause", CLOSING)
-def test_draining_connection_is_closed(cause, create_client, server, pool_recorder):
+def test_each_listed_cause_closes_draining_connection(cause, create_client, server, pool_recorder):
     options, attributes = CLOSING[cause]
     for name, value in attributes.items():
         setattr(server, name, value)

@@ -1,6 +1,6 @@
-"""The driver retries every command after an overload error, at most five times.
+"""The driver retries a command after an overload error at most five times.
 
-Options, timeouts and an empty token bucket prevent a retry.
+A timeout or an empty token bucket prevents a retry. `killCursors` is never retried.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Each handshake has the field `backpressure`.
 
-Network errors of a handshake count as overload errors.
+The driver retries an overloaded command for each value of the field in the hello reply.
 """
 
 from __future__ import annotations

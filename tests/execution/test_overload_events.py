@@ -22,8 +22,8 @@ PAIRS = ["CommandStarted", "CommandFailed"]
 CASES: dict[str, tuple[list[Any], int, bool]] = {
     "two overload errors": ([overload_reply(), overload_reply()], 3, True),
     "only overload errors": ([overload_reply()] * 9, 6, False),
-    "other error after overload error": ([overload_reply(), error_reply(2)], 2, False),
-    "other error": ([error_reply(2)], 1, False),
+    "error without label after overload error": ([overload_reply(), error_reply(2)], 2, False),
+    "error without label": ([error_reply(2)], 1, False),
     "no error": ([], 1, True),
 }
 

@@ -92,10 +92,10 @@ def test_retried_write_keeps_transaction_number(
 def test_retry_of_rejected_write_may_omit_transaction_number(
     server: ScriptedServer, scripted_client: Client, backoffs: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Let a server reject a write, and let the retry use a server without retryable writes.
+    """Let a first server reject a write, and let the second server support no retryable writes.
 
-    A retry checks the support of retryable writes only if the server may have executed the write
-    (BP-A16).
+    The driver checks whether the second server supports retryable writes only if the first server
+    may have executed the write (BP-A16).
     """
     scripted_client.db.c.find_one()
     numbers = iter([True, False])

@@ -35,7 +35,7 @@ def standalone() -> Iterator[Deployment]:
 
 @pytest.fixture
 def client_without_timeout(standalone: Deployment) -> Iterator[Client]:
-    """Return a client without a timeout and listeners, with which a test inserts its data."""
+    """Return a client without a timeout, with which a test inserts its data."""
     with clients_of(Recorder()) as make:
         yield make(standalone)
 

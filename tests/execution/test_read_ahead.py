@@ -30,7 +30,7 @@ from tests.support.wait import eventually
 
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:
-    """Start a server whose cursors never end, and return two documents per batch."""
+    """Start a server whose cursors never end, and whose batches contain two documents."""
     with ScriptedServer() as server:
         numbers = count()
 

@@ -21,7 +21,7 @@ from tests.support.wait import eventually
 
 
 def running_commands(client: Client) -> list[str]:
-    """Return the names of the commands that the server currently executes for other clients."""
+    """Return the names of the commands that the server executes, except hello and currentOp."""
     operations = client.admin.command("currentOp")["inprog"]
     names = (next(iter(each["command"])) for each in operations)
     return [name for name in names if name not in ("hello", "isMaster", "currentOp")]

@@ -38,7 +38,7 @@ def session_unused_for(pool: ServerSessionPool, seconds: float) -> ServerSession
 @pytest.mark.parametrize(
     ("unused_seconds", "is_kept"), [(0, True), (1739.0, True), (1740.0, True), (1740.5, False), (31 * 60, False)]
 )
-def test_session_that_expires_within_a_minute_is_not_returned_to_pool(
+def test_session_returns_to_pool_unless_session_expires_within_a_minute(
     pool: ServerSessionPool, monkeypatch: pytest.MonkeyPatch, unused_seconds: float, is_kept: bool
 ) -> None:
     monkeypatch.setattr(_clock, "monotonic", lambda: 5000.0)

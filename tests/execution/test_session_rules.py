@@ -1,4 +1,4 @@
-"""Explicit sessions reject invalid arguments, and store the time of their last command."""
+"""Operations reject invalid sessions. A session stores the time of its last command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gmongo.testing import Deployment
 from tests.support.clients import Client, Connect
 
 
-def test_session_of_other_type_raises_value_error(client: Client) -> None:
+def test_session_that_is_no_client_session_raises_value_error(client: Client) -> None:
     with pytest.raises(ValueError, match="must be a ClientSession or None, not an instance of int"):
         client.db.c.find_one(session=5)  # type: ignore[arg-type]
 

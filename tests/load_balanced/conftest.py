@@ -45,5 +45,5 @@ def client(deployment: Deployment, connect: Callable[..., Client]) -> Client:
 
 @pytest.fixture
 def head_start() -> float:
-    """Return the seconds that `go` waits until the started greenlet has sent its command."""
+    """Return the seconds for which `start_greenlet` waits, so that the greenlet sends its command."""
     return 0.03

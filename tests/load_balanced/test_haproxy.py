@@ -61,7 +61,7 @@ def members_by_service(services: Deployment) -> dict[ObjectId, Any]:
 def test_cursor_or_transaction_stays_on_one_service(
     services: Deployment, shop: Shop, service_watch: ServiceWatch
 ) -> None:
-    Pool(10).map(shop.serve, range(40))
+    Pool(10).map(shop.serve_customer, range(40))
     assert sorted(shop.order_numbers()) == list(range(40))
     assert shop.stock.find_one() == {"_id": "piece", "left": 960}
     assert set(service_watch.commands) == set(members_by_service(services))
@@ -78,8 +78,8 @@ def test_kill_of_service_clears_only_connections_to_service(
     services: Deployment, shop: Shop, service_watch: ServiceWatch, recorder: Any
 ) -> None:
     workers = Pool(10)
-    customers = [workers.spawn(shop.serve, number) for number in range(30)]
-    customers += [gevent.spawn_later(0.2 + number / 50, shop.serve, 100 + number) for number in range(30)]
+    customers = [workers.spawn(shop.serve_customer, number) for number in range(30)]
+    customers += [gevent.spawn_later(0.2 + number / 50, shop.serve_customer, 100 + number) for number in range(30)]
     eventually(lambda: len(service_watch.commands) == 2 and sum(customer.ready() for customer in customers) >= 5)
     lost, kept = services.members
     before = _connections_to(shop, kept)

@@ -34,7 +34,7 @@ def stream_server() -> Iterator[ScriptedServer]:
 
 @pytest.fixture(params=[True, False], ids=["streaming", "polling"])
 def server(request: pytest.FixtureRequest) -> Iterator[ScriptedServer]:
-    """Start a standalone server, with and without support of the streaming protocol."""
+    """Start a standalone server. Each test runs with and without the streaming protocol."""
     with ScriptedServer(streams=request.param) as server:
         yield server
 

@@ -1,4 +1,4 @@
-"""A closed or collected client releases all resources. No greenlet of an idle client polls."""
+"""A closed or dropped client releases all resources. No greenlet of an idle client polls."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Effects of an error in each step of connection establishment on the server description and the
 pool.
 
-Network errors before the end of the hello are overload errors, and change neither the server
-description nor the pool. All later errors of a server mark the server Unknown and clear the pool.
-Timeouts of the application change neither the server description nor the pool.
+Network errors before the end of the hello have overload labels. Errors with overload labels and
+timeouts of the application change neither the server description nor the pool. All remaining errors
+of a server mark the server Unknown and clear the pool.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def fail_hello_with_overload_error(server: ScriptedServer) -> None:
 
 
 # For each step and fault: the function that causes the fault, and the class of the raised error.
-# The flags are True if the error has overload labels, and if the server becomes Unknown.
+# The flags state whether the error has overload labels, and whether the server becomes Unknown.
 FAILURES: dict[str, tuple[Callable[[ScriptedServer], Any], type[Exception], bool, bool]] = {
     "connect: refused": (lambda server: server.stop(), AutoReconnect, True, False),
     "hello: closed": (lambda server: server.fail("handshake", cut_reply(0)), AutoReconnect, True, False),
@@ -126,7 +126,7 @@ def test_proxy_refusal_adds_no_overload_labels(connect: Any, server: Any, record
 
 @pytest.mark.requirement("CMAP-85")
 def test_connect_timeout_limits_sum_of_handshake_steps(connect: Any, server: Any, recorder: Recorder) -> None:
-    """Check the time limit by the order in which timers fire, because each timer may fire late."""
+    """Check the time limit by the order in which timers fire, because a timer may fire after its due time."""
     client = client_with_known_server(connect, server, recorder, connectTimeoutMS=400)
 
     def reply_after_delay(peer: Any, message: bytes) -> None:

@@ -1,5 +1,5 @@
-"""Monitors check servers: the commands and connections of checks, the monitored servers, and the
-events.
+"""Checks by monitors: the commands, the connections and the events of a check, and the monitored
+servers.
 """
 
 from __future__ import annotations

@@ -125,11 +125,11 @@ def test_slow_mongos_receives_fewer_operations() -> None:
         with MongoClient([slow.name, other.name], event_listeners=[recorder], **options) as client:
             eventually(lambda: [pool["available"] for pool in client.pool_stats()] == [10, 10])
 
-            def reply_late(_command: Any) -> Any:
+            def reply_after_delay(_command: Any) -> Any:
                 gevent.sleep(0.02)
                 return cursor_reply([])
 
-            slow.replies["find"] = reply_late
+            slow.replies["find"] = reply_after_delay
             assert run_finds(10, 10)[slow.address] < 25
             # With equal delays, each server receives about half of the operations.
             slow.replies["find"] = other.replies["find"] = lambda command: gevent.sleep(0.0005) or cursor_reply([])

@@ -61,9 +61,7 @@ def monitor() -> Iterator[Monitor]:
 
 @pytest.mark.parametrize("is_stopped", [True, False])
 @pytest.mark.parametrize("is_srv_monitor", [True, False])
-def test_deletion_of_owner_uses_event_loop_only_if_monitor_is_not_stopped(
-    is_srv_monitor: bool, is_stopped: bool
-) -> None:
+def test_deletion_of_owner_uses_event_loop_unless_monitor_is_stopped(is_srv_monitor: bool, is_stopped: bool) -> None:
     owner: Any = MonitorOwner()
     monitor: OwnedMonitor[Any]
     if is_srv_monitor:
@@ -134,7 +132,7 @@ def test_handshake_duration_is_round_trip_time_if_no_sample_exists(earlier_sampl
 
 @pytest.mark.requirement("SM-30")
 @pytest.mark.parametrize("generations_behind", [0, 1])
-def test_handshake_of_connection_of_older_generation_keeps_server_unknown(generations_behind: int) -> None:
+def test_only_handshake_of_current_generation_makes_server_known(generations_behind: int) -> None:
     topology = open_topology("mongodb://a/")
     topology.server_checked(ServerDescription(A, {"ok": 1}))
     connection = Connection(A)
@@ -271,7 +269,7 @@ def test_cancel_between_checks_closes_monitor_connection(monitor: Any) -> None:
     assert connection.close.called and not connection.interrupt.called and monitor._connection is None
 
 
-def test_monitor_yields_between_hellos_in_one_packet(monitor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_monitor_passes_checkpoint_between_hellos_in_one_packet(monitor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoints: list[Any] = []
 
     def check_and_stop_after_three() -> bool:

@@ -170,7 +170,7 @@ def test_database_runs_in_native_thread():
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"], ids=["closes", "http"])
-def test_database_uses_another_port_if_port_is_in_use(answer, monkeypatch):
+def test_database_uses_second_port_if_first_port_is_in_use(answer, monkeypatch):
     free_port = nx_server._find_free_port
 
     def reply(connection, _peer):

@@ -154,7 +154,7 @@ def test_command_line_refuses_option_of_simulation_with_mongod(capsys):
     assert "--mongod cannot be combined with --arbiters" in capsys.readouterr().err
 
 
-def test_setting_of_another_engine_is_refused():
+def test_setting_that_engine_does_not_have_is_refused():
     with pytest.raises(ValueError, match="the engine 'nx' has no setting 'tls'"):
         EmbeddedDatabase(engine="nx", tls=True)
 

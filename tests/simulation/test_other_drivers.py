@@ -24,7 +24,7 @@ SOURCES = Path(__file__).with_name("drivers")
 BUILT = os.environ.get("OTHER_DRIVERS", "")
 KINDS = {"standalone": {}, "replica_set": {}, "sharded": {"mongos": 1}, "load_balanced": {"services": 1}}
 
-pytestmark = pytest.mark.skipif(not BUILT, reason="OTHER_DRIVERS names no folder to build them in")
+pytestmark = pytest.mark.skipif(not BUILT, reason="OTHER_DRIVERS names no folder for the built programs")
 
 
 class Language(NamedTuple):

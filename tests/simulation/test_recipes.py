@@ -1,7 +1,7 @@
 """Tests that docs/testing-recipes.md shows as recipes.
 
 Each recipe runs twice: with gmongo and a deployment in this process, and with PyMongo and a
-deployment in another process.
+deployment in a separate process.
 """
 
 from __future__ import annotations

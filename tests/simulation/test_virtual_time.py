@@ -120,9 +120,9 @@ class TestTimers:
             assert gevent.get_hub().threadpool.apply(_sleep_in_thread) == "done"
         assert virtual_clock.monotonic() == before
 
-    def test_data_that_arrives_late_at_socket_is_read_before_timeout(self, virtual_clock, monkeypatch):
-        # The replaced `sleep` sends the data while the virtual loop waits for late data, as a busy
-        # machine delivers data.
+    def test_delayed_data_at_socket_is_read_before_timeout(self, virtual_clock, monkeypatch):
+        # The replaced `sleep` sends the data while the virtual loop waits for delayed data of a
+        # busy machine.
         ours, theirs = socket.socketpair()
         moments = []
 
@@ -417,6 +417,6 @@ class TestSeeds:
         assert made[0] == made[2] and made[1] != made[3]
 
     @pytest.mark.parametrize("seed", [None, True, b"1", object()])
-    def test_seed_of_another_type_raises_type_error(self, seed):
+    def test_seed_of_invalid_type_raises_type_error(self, seed):
         with pytest.raises(TypeError, match="seed"):
             VirtualTime(seed=seed)

@@ -1,4 +1,4 @@
-"""Fixtures that start deployments and servers, and send commands without an API version."""
+"""Fixtures that start simulated deployments and scripted servers."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class RegisteredObject:
 
 
 class ConcurrentChanges:
-    """Callable that changes the collections of a client, to simulate another thread.
+    """Callable that changes the containers in a client, to simulate another thread.
 
     :param client: the client whose waiters, connections and events are changed.
     """

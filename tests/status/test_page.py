@@ -254,7 +254,7 @@ def test_json_format_of_state_has_version_and_clients(connect: Any) -> None:
     assert "shop" in [each["application"] for each in process["clients"]]
 
 
-def test_page_answers_other_methods_than_get_and_head_with_405() -> None:
+def test_page_answers_methods_other_than_get_and_head_with_405() -> None:
     for method in ("POST", "PUT", "DELETE", "OPTIONS"):
         status, headers, body = send_wsgi_request(StatusPage(), method=method)
         assert status.startswith("405")

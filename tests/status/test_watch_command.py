@@ -1,6 +1,6 @@
 """The function `watch` reads keys, refreshes the terminal view, and ends.
 
-Another test replaces the socket of an ended process that had the same ID.
+One test checks that a process replaces the socket of an ended process with the same ID.
 """
 
 from __future__ import annotations

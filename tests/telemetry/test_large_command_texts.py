@@ -105,7 +105,7 @@ def documents() -> list[CountedDocument]:
     return [CountedDocument(_id=number, a="x" * 40, b={"c": [1, 2, 3]}) for number in range(COUNT)]
 
 
-WRITES: dict[str, Callable[[Any], object]] = {
+LARGE_COMMANDS: dict[str, Callable[[Any], object]] = {
     "insert_many": lambda collection: collection.insert_many(documents()),
     "update": lambda collection: collection.update_one({}, {"$set": {"a": documents()}}),
     "find": lambda collection: collection.find_one({"a": {"$in": documents()}}),
@@ -114,10 +114,10 @@ WRITES: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("observer", ["spans", "slow operations", "log", "all"])
-@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
+@pytest.mark.parametrize("send_command", LARGE_COMMANDS.values(), ids=LARGE_COMMANDS.keys())
 def test_text_of_large_command_reads_only_first_documents(
     observer: str,
-    write: Callable[[Any], object],
+    send_command: Callable[[Any], object],
     deployment: Deployment,
     spans: SpanCollector,
     request: pytest.FixtureRequest,
@@ -126,7 +126,7 @@ def test_text_of_large_command_reads_only_first_documents(
     with MongoClient(deployment.uri, **observer_options(spans.provider)[observer]) as client:
         client.d.c.drop()
         CountedDocument.read_count = 0
-        write(client.d.c)
+        send_command(client.d.c)
         # A text of 100 characters (spans, slow operations) or 1000 characters (log messages) needs
         # few documents. The handler formats each log message twice.
         commands = 4

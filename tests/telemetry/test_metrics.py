@@ -42,7 +42,7 @@ class MetricCollector:
     def value(self, name: str, **only: str) -> Any:
         """Return the sum of the values of a metric. For a histogram, return the number of values.
 
-        :param only: required attributes of the values, without ``db.client.connection.``.
+        :param only: required attributes of the values, without the prefix ``db.client.connection.``.
         """
         required = {f"db.client.connection.{key}": value for key, value in only.items()}
         points = [point for attributes, point in self.points(name) if required.items() <= attributes.items()]

@@ -68,7 +68,7 @@ def responder():
 
 
 class OcspSetup:
-    """Run a TLS server with a certificate, and connect clients that trust the certificate authority."""
+    """A TLS server with a certificate, and clients that trust the certificate authority of the server."""
 
     def __init__(self, folder, authority, certified, staple=b"", chain=(), **options):
         self.ca = CertificateWithKey(authority.certificate, authority.key).write(folder / "ca.pem")
@@ -270,7 +270,7 @@ def test_invalid_answer_of_responder_is_logged_and_client_connects(tmp_path, aut
     answer, text = FAULTS[case]
     # The responder and the client share an event loop, so the client must not block the event loop.
     caplog.set_level(logging.INFO, "gmongo.ocsp")
-    # If the client stops an endless answer only after this timeout, the message is `LATE` and the
+    # If the client reads an endless answer until this timeout, the message is `LATE` and the
     # test fails.
     monkeypatch.setattr("gmongo._tls._MAX_OCSP_QUERY_TIME", 0.5 if text is LATE else 20)
     with Responder(answer) as responder:

@@ -127,7 +127,7 @@ def test_server_without_tls_fails_server_selection_with_hint(files):
     assert "(perhaps the server does not use TLS)" in reason
 
 
-def test_server_with_other_protocol_fails_server_selection(files):
+def test_http_server_fails_server_selection(files):
     with server_without_tls(lambda sock: sock.sendall(b"HTTP/1.1 400 Bad\r\n" * 20)) as server:
         assert "the server does not speak TLS" in server_selection_error(server, tlsCAFile=files.ca)
 
@@ -201,7 +201,7 @@ def test_server_with_weak_ciphers_is_rejected(files):
     rejected = [each["name"] for each in context.get_ciphers() if each["name"] not in default_ciphers]
     weak = next((name for name in rejected if name.startswith("ECDHE-ECDSA")), None)
     if weak is None:
-        pytest.skip("this Python takes all ciphers that OpenSSL takes, as those of Debian do")
+        pytest.skip("this Python accepts all ciphers that OpenSSL accepts, like Debian's Python")
     context.set_ciphers(weak)
     with TlsServer(context) as server:
         assert "TLS handshake failed" in server_selection_error(server, tlsCAFile=files.ca)

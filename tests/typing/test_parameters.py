@@ -24,7 +24,7 @@ PAIRS: list[tuple[type, type]] = [
     *((getattr(pymongo, name), getattr(gmongo, name)) for name in ("UpdateOne", "UpdateMany", "ReplaceOne")),
 ]
 # Invariant types: a parameter of the type `list[Mapping]` accepts no `list[dict]`, because the
-# function may append another mapping.
+# function may append a mapping that is no dict.
 INVARIANT = {list, dict, set, collections.abc.MutableMapping, collections.abc.MutableSequence}
 METHODS = [
     pytest.param(theirs, ours, name, id=f"{ours.__name__}.{name}")

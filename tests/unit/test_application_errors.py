@@ -95,7 +95,7 @@ def test_operation_error_updates_server_pool_and_monitor(
     [(3, None, False), (4, 6, False), (2, None, True), (3, 5, True), (3, 4, True), (3, 6, False)],
 )
 @pytest.mark.parametrize("server_is_known", [True, False])
-def test_stale_error_is_ignored(generation: int, counter: Any, is_stale: bool, server_is_known: bool) -> None:
+def test_only_stale_error_is_ignored(generation: int, counter: Any, is_stale: bool, server_is_known: bool) -> None:
     topology, server = topology_and_server(is_known=server_is_known)
     more = {} if counter is None else {"topologyVersion": {**VERSION, "counter": Int64(counter)}}
     connection = connection_of(generation, service := ObjectId())

@@ -19,7 +19,7 @@ ARCHITECTURE = ROOT.parent / "ARCHITECTURE.md"
 
 LONGEST = 35
 LONGEST_WHEN_HOT = 80
-# Every operation runs these functions. The functions may be longer, because calls of additional
+# Every operation runs these functions. They may have up to 80 lines, because calls of additional
 # functions would cost time.
 HOT = {
     "execution/attempt.py:Attempt.run",
@@ -68,7 +68,7 @@ UNTYPED = 41
 
 
 def uses_of_any(module: str) -> int:
-    """Count the uses of `Any` in a module. Documents have the types of `gmongo._documents` instead."""
+    """Count the uses of `Any` in a module. Documents have types of `gmongo._documents` instead of `Any`."""
     return sum(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(_tree(module)))
 
 
@@ -84,7 +84,7 @@ def names_in(text: str) -> list[str]:
 
 
 def name_exists(name: str) -> bool:
-    """Return True if the file, the folder, the name in a module or the attribute of a class exists."""
+    """Return True if `name` is an existing file, folder, name in a module, or attribute of a class."""
     if name.endswith((".py", "/")) or "/" in name:
         return any((base / name).exists() for base in (ROOT, ROOT.parent))
     if name.split(".", maxsplit=1)[0] in ("gevent", "notes", "pymongo"):

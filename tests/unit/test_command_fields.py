@@ -138,7 +138,7 @@ def test_read_preference_depends_on_server_and_topology_type(
 @pytest.mark.parametrize(
     ("deadline", "round_trip_time", "remaining_time"), [(1002.0, None, 2000), (1002.0, 0.5, 1500), (1000.0005, 0.0, 1)]
 )
-def test_max_time_ms_equals_remaining_time_minus_round_trip_time(
+def test_max_time_ms_never_exceeds_remaining_time_minus_round_trip_time(
     takes_max_time: bool,
     waits_for_documents: bool,
     own_max_time: int | None,

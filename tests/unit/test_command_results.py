@@ -68,7 +68,9 @@ def test_interruption_of_listener_replaces_command_error() -> None:
 
 
 @with_cases
-def test_error_391_requests_reauthentication(error: BaseException, is_authenticated: bool, is_requested: bool) -> None:
+def test_only_error_391_of_authenticated_connection_requests_reauthentication(
+    error: BaseException, is_authenticated: bool, is_requested: bool
+) -> None:
     connection: Any = SimpleNamespace(authentication="a" if is_authenticated else None)
     assert _requires_reauthentication(error, connection) is is_requested
 

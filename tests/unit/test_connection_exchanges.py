@@ -1,4 +1,4 @@
-"""Exchanges of a connection on a mock transport, and the connection state after each result."""
+"""Exchanges of a connection on a mock transport, and the connection state after each exchange."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_requests_are_compressed_after_negotiation() -> None:
     "body", [b"\x06\x00\x00\x00\x02\x00", bson.encode({"x": "ä"}).replace("ä".encode(), b"\xff\xfe")]
 )
 @pytest.mark.parametrize("read_path", ["immediate", "pieces", "next_reply"])
-def test_reply_that_no_codec_options_can_decode_makes_connection_unusable(body: bytes, read_path: str) -> None:
+def test_only_reply_that_no_codec_options_can_decode_makes_connection_unusable(body: bytes, read_path: str) -> None:
     connection, transport = connection_with(round_trip=body if read_path == "immediate" else None)
     transport.receive.return_value = (9, 5, OP_MSG, op_msg_payload(body))
     with pytest.raises(InvalidBSON):
@@ -182,7 +182,7 @@ def test_connection_expects_late_reply_only_if_operation_is_unanswered(
 
 
 @pytest.mark.parametrize("is_interrupted", [False, True])
-def test_interrupted_reauthentication_sets_error(is_interrupted: bool) -> None:
+def test_only_interrupted_reauthentication_sets_error(is_interrupted: bool) -> None:
     connection, _ = connection_with()
     with pytest.raises(InvalidOperation, match="cannot reauthenticate, because the connection has never authenticated"):
         connection.reauthenticate()

@@ -1,5 +1,5 @@
-"""Each parameter of `find` and each cursor method sets the filter or a command field, without a
-server.
+"""Each parameter of `find` and each cursor method sets the filter or a command field.
+The tests need no server.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class BlockingListener:
 
 @pytest.mark.parametrize("kills", [1, 3])
 @pytest.mark.parametrize("kill_point", ["before start", "inside listener"])
-def test_killed_substitute_is_replaced(delivery: Delivery, kills: int, kill_point: str) -> None:
+def test_killed_substitute_of_delivering_greenlet_is_replaced(delivery: Delivery, kills: int, kill_point: str) -> None:
     listener, known = BlockingListener(), set(living_greenlets())
     first = spawn(queue_and_deliver, delivery, (listener.block, 0))
     victim = spawn(queue_and_deliver, delivery, *[(listener.block, number) for number in range(1, 6)])
@@ -192,8 +192,8 @@ def test_forked_child_forgets_stuck_listener_of_parent(short_listener_limit: Non
 @pytest.mark.requirement("CMAP-06", "CMAP-40")
 @pytest.mark.parametrize("seed", range(30))
 def test_all_listeners_receive_random_events_in_one_order(short_listener_limit: None, seed: int) -> None:
-    """Kill random greenlets that queue and deliver events. Listeners yield, sleep and cause new
-    events.
+    """Kill random greenlets that queue and deliver events. Listeners let other greenlets run, or
+    cause new events.
     """
     delivery, random = Delivery(), Random(seed)
     recorded: list[int] = []
@@ -213,14 +213,14 @@ def test_all_listeners_receive_random_events_in_one_order(short_listener_limit: 
             for each in received:
                 try:
                     each.append(number)
-                    yield_or_cause_events()
+                    sleep_or_cause_events()
                 except BaseException:  # like `monitoring.publish`, continue with the next listener
                     if each is received[-1]:
                         raise
         finally:
             running_listeners -= 1
 
-    def yield_or_cause_events() -> None:
+    def sleep_or_cause_events() -> None:
         draw = random.random()
         if draw < 0.3:
             gevent.sleep(0)

@@ -76,7 +76,7 @@ def public_objects() -> dict[str, Any]:
 
 @cache
 def public_members(kind: type) -> dict[str, Any]:
-    """Return the public methods and properties that a class defines or inherits from a private class
+    """Return the public methods and properties that a class defines or inherits from another class
     of gmongo.
     """
     members = {}
@@ -102,7 +102,7 @@ CASES: dict[str, tuple[Any, str | None]] = {
 
 
 def documented_object(public_object: Any, member: str | None) -> tuple[Any, str]:
-    """Return a public object, or the member `member` of the object, and its docstring."""
+    """Return a public object or its member `member`, and the docstring of the returned object."""
     if member is None:
         return public_object, inspect.getdoc(public_object) or ""
     return public_members(public_object)[member], inspect.getdoc(getattr(public_object, member)) or ""
@@ -115,7 +115,7 @@ def constructor_of(kind: type) -> type:
 
 
 def is_documented_by_base(public_object: Any) -> bool:
-    """Return True if an object is a class that inherits the constructor of another public class."""
+    """Return True if an object is a class that inherits the constructor of a public base class."""
     return inspect.isclass(public_object) and constructor_of(public_object) in set(PUBLIC_OBJECTS.values()) - {
         public_object
     }
@@ -142,7 +142,7 @@ def has_own_docstring(documented: Any, public_object: Any, text: str) -> bool:
 
 
 def documents_parameters(documented: Any, text: str) -> bool:
-    """Return True if a docstring describes all parameters in the order of the signature."""
+    """Return True if a docstring, or that of a public base class, describes all parameters in order."""
     found = PARAMETER.findall(text)
     return (not found and is_documented_by_base(documented)) or found == public_parameters(documented)
 
@@ -170,8 +170,8 @@ EXAMPLES = [pytest.param(*case, id=name) for name, case in CASES.items() if ">>>
 
 @pytest.fixture
 def variables() -> Iterator[dict[str, Any]]:
-    """Yield the variables of the docstring examples: a client, a database, and a collection with two
-    documents.
+    """Yield the variables of the docstring examples, such as a client, a database, and a collection
+    with two documents.
     """
     with Deployment.replica_set(members=1) as deployment, gmongo.MongoClient(deployment.uri) as client:
         database = client.test

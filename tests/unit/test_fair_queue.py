@@ -115,7 +115,7 @@ def test_each_item_is_taken_or_returned_exactly_once(queue, returned_items):
     assert len(queue.waiters) == 0
 
 
-def test_item_is_not_lost_if_event_loop_is_late(queue, returned_items):
+def test_item_is_not_lost_if_event_loop_is_blocked(queue, returned_items):
     """Two timers expire in one loop iteration: the timer that hands over the item, then the timer of
     the limit.
     """

@@ -29,11 +29,11 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_child_marks_objects_before_loop_starts_again(steps: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    living_greenlets, dropped = RecordingForkable(steps), RecordingForkable(steps)
-    for each in (living_greenlets, dropped):
+    referenced, dropped = RecordingForkable(steps), RecordingForkable(steps)
+    for each in (referenced, dropped):
         _fork.register_after_fork(each)
     del dropped, each
-    assert _fork.list_forkables() == [living_greenlets]
+    assert _fork.list_forkables() == [referenced]
     # The hook detects a fork by the changed process ID.
     monkeypatch.setattr(_fork, "_process_id", -1)
     _fork._mark_inherited_objects()

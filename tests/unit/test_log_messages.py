@@ -41,7 +41,7 @@ def check_log_message(
     message_text: str,
     message_fields: dict[str, Any],
 ) -> None:
-    """Check that `action` logs one message, but none at higher levels or with ``action(True)``."""
+    """Check that `action` logs one message, but none if the logger has a higher level or is silent."""
     for level in (logging.DEBUG, logging.INFO, logging.WARNING):
         caplog.set_level(level, logger.name)
         for silent in (False, True):

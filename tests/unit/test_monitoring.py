@@ -132,17 +132,15 @@ LOGGED += [
 
 
 @pytest.mark.parametrize(
-    ("logger", "method", "event", "message_part"), LOGGED, ids=[f"{row[0].__name__}.{row[1]}" for row in LOGGED]
+    ("logger", "method", "event", "words"), LOGGED, ids=[f"{row[0].__name__}.{row[1]}" for row in LOGGED]
 )
-def test_event_loggers_log_lost_servers_as_warnings_and_other_events_at_info(
-    logger, method, event, message_part, caplog
-):
+def test_event_loggers_log_lost_servers_as_warnings_and_other_events_at_info(logger, method, event, words, caplog):
     with caplog.at_level(logging.INFO, logger="gmongo.event_loggers"):
         monitoring.publish((logger(),), method, event)
     record = caplog.records[-1]
     lost = (logger, method) in ((event_loggers.HeartbeatLogger, "failed"), (event_loggers.ServerLogger, "closed"))
     assert (record.name, record.levelno) == ("gmongo.event_loggers", logging.WARNING if lost else logging.INFO)
-    for word in message_part:
+    for word in words:
         assert word in record.getMessage()
 
 

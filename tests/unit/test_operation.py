@@ -25,7 +25,7 @@ class PlainOperation(Operation):
 
 
 @with_cases
-def test_collection_name_is_empty_for_database_command(namespace: str, collection: str) -> None:
+def test_collection_name_is_empty_only_for_database_command(namespace: str, collection: str) -> None:
     assert PlainOperation(OperationContext(*namespace.split(".", 1))).collection == collection
 
 

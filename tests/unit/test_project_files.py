@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# Packages that ``tox -e floors`` does not install: unused tools, and users of system libraries.
+# Packages that ``tox -e floors`` does not install: unused tools, and packages that need system libraries.
 NOT_TESTED = {"gssapi", "mypy", "ruff", "tox"}
 
 
@@ -31,13 +31,13 @@ def supported_versions() -> list[str]:
 
 
 def test_tox_runs_all_supported_python_versions() -> None:
-    (list_of,) = re.findall(r"^env_list = py\{([\d,]+)\}", read_project_file("tox.ini"), re.MULTILINE)
-    assert [f"3.{minor[1:]}" for minor in list_of.split(",")] == supported_versions()
+    (versions,) = re.findall(r"^env_list = py\{([\d,]+)\}", read_project_file("tox.ini"), re.MULTILINE)
+    assert [f"3.{minor[1:]}" for minor in versions.split(",")] == supported_versions()
 
 
 def test_continuous_integration_runs_all_supported_python_versions() -> None:
-    (list_of,) = re.findall(r"python: \[(.*)\]", read_project_file(".github/workflows/ci.yml"))
-    assert re.findall(r'"(.*?)"', list_of) == supported_versions()
+    (versions,) = re.findall(r"python: \[(.*)\]", read_project_file(".github/workflows/ci.yml"))
+    assert re.findall(r'"(.*?)"', versions) == supported_versions()
 
 
 def test_lowest_python_version_is_required_version_and_target_of_tools() -> None:

@@ -1,4 +1,4 @@
-"""The driver withholds a server message that quotes a value of the sent command."""
+"""The driver withholds a server message that quotes a long value of the sent command."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REFUSED = "message withheld, because it quotes secret data"
 
 @with_cases
 @pytest.mark.parametrize("field", ["errmsg", "$err"])
-def test_message_that_quotes_sent_value_is_withheld(
+def test_only_message_that_quotes_long_sent_value_is_withheld(
     sent_value: Any, message: str, is_withheld: bool, field: str
 ) -> None:
     reply = {"ok": 0, "code": 18, field: message, "other": message}

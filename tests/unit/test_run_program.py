@@ -1,4 +1,4 @@
-"""`_run_program` runs a program inside the current process with the environment of `python`."""
+"""`_run_program` runs a program inside the current process with the `sys.argv` and `sys.path` of `python`."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def _named_numbers(tree: ast.Module) -> Iterator[tuple[str, set[int]]]:
 
 
 def _numbers_in(expression: ast.expr, numbers_of_constants: dict[str, set[int]]) -> set[int]:
-    """Return the integers in an expression and in its constants, except -1, 0 and 1."""
+    """Return the integers in an expression and in the constants that it names, except -1, 0 and 1."""
     found: set[int] = set()
     for node in ast.walk(expression):
         if isinstance(node, ast.Name) and node.id.isupper():

@@ -21,7 +21,7 @@ SIZES = [len(bson.encode(each)) for each in DOCUMENTS]
 def server_limits(
     statement_bytes: int, max_statements: int = 100, max_statement_size: int = 1 << 20, max_document_size: int = 1 << 20
 ) -> Any:
-    """Return the limits of a server in bytes, without the overhead of a command."""
+    """Return the limits of a server. The arguments do not include the overhead of a command."""
     return SimpleNamespace(
         max_batch_size=statement_bytes + sizes.COMMAND_OVERHEAD,
         max_write_batch_size=max_statements,

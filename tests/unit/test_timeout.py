@@ -71,7 +71,7 @@ class LoopWithOneTimer:
     st.sampled_from([None, False, True]),
 )
 def test_limit_fires_within_two_loop_iterations(durations, seconds, arrived):
-    """If a reply has arrived, the time limit is extended by the time of the blocked loop."""
+    """If a reply has arrived, the limit is extended by the time for which the loop was blocked."""
     loop, thrown = LoopWithOneTimer(), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gmongo.wire.timeout.get_hub", lambda: loop)

@@ -64,7 +64,7 @@ def started_transaction(read_concern: Any = None, write_concern: Any = None) -> 
     return transaction
 
 
-def test_interrupted_commit_or_abort_restarts_unless_command_was_sent() -> None:
+def test_transaction_continues_after_interrupted_commit_or_abort_unless_command_was_sent() -> None:
     for end in ("begin_commit", "begin_abort"):
         transaction = started_transaction()
         transaction.record_command()
@@ -107,13 +107,13 @@ def test_state_permits_or_rejects_commit_and_abort(state: str, commit_outcome: A
             assert transaction.state is ended
 
 
-@pytest.mark.parametrize("can_restart_transaction", [False, True])
+@pytest.mark.parametrize("transaction_is_active", [False, True])
 @pytest.mark.parametrize("error", [None, AutoReconnect("x"), GreenletExit()])
-def test_observer_receives_end_of_transaction_unless_transaction_restarts(
-    error: BaseException | None, can_restart_transaction: bool
+def test_observer_receives_end_of_transaction_unless_transaction_continues(
+    error: BaseException | None, transaction_is_active: bool
 ) -> None:
     executor, state = Mock(), Mock()
-    state.transaction.active = can_restart_transaction
+    state.transaction.active = transaction_is_active
     executor.run.side_effect = error
     ending, operation = TransactionEnd(executor, state), Mock()
     if error is None:
@@ -122,9 +122,9 @@ def test_observer_receives_end_of_transaction_unless_transaction_restarts(
         with pytest.raises(type(error)):
             ending._run(operation, 5.0)
     executor.run.assert_called_once_with(operation, state, 5.0)
-    can_restart = isinstance(error, GreenletExit) and can_restart_transaction
+    continues = isinstance(error, GreenletExit) and transaction_is_active
     assert [call.args for call in executor.transaction_ended.call_args_list] == (
-        [] if can_restart else [(state.transaction, error)]
+        [] if continues else [(state.transaction, error)]
     )
     assert state.transaction.end_interrupted.called is isinstance(error, GreenletExit)
 

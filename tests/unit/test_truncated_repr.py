@@ -1,4 +1,4 @@
-"""A truncated text is a prefix of the whole text, and its cost depends only on its length."""
+"""A truncated text is a prefix of the whole text. The length of the prefix determines the cost."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class TestOptions:
 
     @pytest.mark.requirement("CMAP-18")
     @pytest.mark.parametrize("name", ["waitQueueSize", "waitQueueMultiple", "maxPolSize", "documentClass"])
-    def test_unknown_option_raises_and_only_warns_if_warn_is_true(self, name: str) -> None:
+    def test_unknown_option_raises_unless_warn_is_true(self, name: str) -> None:
         with pytest.warns(UserWarning, match=f"Unknown option '{name}'") as caught:
             assert parse_uri(f"mongodb://h/?{name}=5&w=1", warn=True)["options"] == {"w": 1}
         assert caught[0].filename == __file__
@@ -99,8 +99,8 @@ class TestCombinations:
 
 
 class FixedDnsRecords:
-    """A replacement of :func:`gmongo.options.srv.lookup`, which returns fixed DNS records and records
-    the queries.
+    """A function that replaces :func:`gmongo.options.srv.lookup`, returns fixed DNS records, and
+    records the queries.
     """
 
     def __init__(self, hosts: list[str], texts: list[str]) -> None:
@@ -239,7 +239,7 @@ def test_uri_without_host_raises_invalid_uri(uri: str) -> None:
 
 
 @with_cases
-def test_error_about_unescaped_user_name_advises_to_escape(uri: str, user_name_is_valid: bool) -> None:
+def test_only_error_about_invalid_user_name_advises_to_escape(uri: str, user_name_is_valid: bool) -> None:
     try:
         parse_uri(uri, warn=True)
         message = ""

@@ -21,7 +21,7 @@ _CODEC: CodecOptions[Any] = CodecOptions(
 )
 # Maximum number of `getMore` commands that read the expected events of a change stream.
 _ROUNDS = 40
-# Reply fields that an answer omits, because their values depend on the time or on the deployment.
+# Reply fields that an answer omits: the message, and fields that depend on time or deployment.
 _VOLATILE = ("$clusterTime", "operationTime", "electionId", "opTime", "topologyVersion", "errmsg")
 
 

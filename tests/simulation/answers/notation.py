@@ -19,7 +19,7 @@ _WRAPPERS = (
 )
 _INT32 = 2**31
 # First millisecond of the year 10000, which `datetime` cannot represent.
-_LAST_YEAR = 253402300800000
+_YEAR_10000 = 253402300800000
 
 
 def is_wrapper(value: Any) -> bool:
@@ -40,7 +40,7 @@ def to_json(value: Any) -> Any:
         return {"$numberLong": str(value)} if is_long else int(value)
     if isinstance(value, float) and math.isfinite(value):
         return value
-    if isinstance(value, DatetimeMS) and 0 <= int(value) < _LAST_YEAR:
+    if isinstance(value, DatetimeMS) and 0 <= int(value) < _YEAR_10000:
         return {"$date": f"{value.as_datetime(_CODEC).isoformat(timespec='milliseconds')}Z"}
     if type(value) is bytes:
         value = Binary(value)

@@ -17,7 +17,7 @@ from .cases import DOCUMENTS, NAME, Case, random_cases
 
 _CODEC: CodecOptions[Any] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_AUTO)
 _EXPIRED = 50  # Error code MaxTimeMSExpired. A slow server returns this code for a valid command.
-# Reply fields that must be equal, for the commands of `_OF_DATA`.
+# Fields that must be equal in the replies to the commands in `_OF_DATA`.
 _SHOWN = ("ok", "n", "nModified", "values", "upserted", "numIndexesBefore", "numIndexesAfter", "note", "nIndexesWas")
 _SHOWN += ("ns", "dropped", "cursorsNotFound", "cursorsUnknown", "value")
 _OF_DATA = frozenset({
@@ -107,8 +107,8 @@ def outcome(case: Case, server_reply: dict[str, Any], simulation_reply: dict[str
     if bool(server_reply.get("ok")) != bool(simulation_reply.get("ok")):
         return "only the simulation fails" if server_reply.get("ok") else "only the server fails"
     if server_reply.get("code") != simulation_reply.get("code"):
-        return "another code"
-    return "other fields"
+        return "different code"
+    return "different fields"
 
 
 def _drop_all(client: Client, database: str) -> None:

@@ -35,7 +35,7 @@ _REFUSED = 115
 
 
 class Comparison:
-    """Runs cases on a real server and on the simulation, and compares the answers.
+    """A comparison of the answers of a real server and of the simulation to the same cases.
 
     :param server: a database of the real server.
     :param simulation: a database of the simulation.
@@ -49,7 +49,7 @@ class Comparison:
         self._simulation = simulation
 
     def run_case(self, name: str, fields: dict[str, Any]) -> None:
-        """Run a random case on the server and the simulation, and count its equal, different and
+        """Run a random case on the server and the simulation, and count the equal, different and
         refused answers.
 
         For each operation whose answers differ, print a minimised case.
@@ -124,8 +124,8 @@ class Comparison:
 def without_documented_differences(command: Any, reply: Any) -> Any:
     """Return a reply in a form that hides the documented differences between simulation and server.
 
-    The simulation may return reply fields and groups in another order, and validation errors with
-    incomplete details.
+    The simulation may return reply fields and groups in a different order than the server, and
+    validation errors with incomplete details.
     """
     if not isinstance(reply, dict):
         return reply

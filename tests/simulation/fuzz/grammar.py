@@ -16,7 +16,7 @@ _REPEATS = {"*": (0, 1, 2, 3), "...": (1, 2, 2, 3)}
 
 
 class Grammar:
-    """Makes random values from the rules in ``grammar.json``. A rule is a list of alternatives.
+    """A generator of random values from the rules in ``grammar.json``. A rule is a list of alternatives.
 
     A random alternative of a rule replaces the text ``<rule>``. In a longer text, such as
     ``$<rule>``, the text of the alternative replaces ``<rule>``. In a list, zero to three

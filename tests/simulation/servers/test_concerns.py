@@ -159,7 +159,7 @@ def test_where_operator_supports_only_sleep(client):
 
 
 @pytest.mark.parametrize(("version", "code"), [("4.4", 14), ("4.4.14", None), ("8.0", None)])
-def test_old_server_version_refuses_comment_that_is_not_string(version, code):
+def test_only_old_server_version_refuses_comment_that_is_not_string(version, code):
     with standalone_client(version=version) as client:
         reply = client.run({"distinct": "c", "key": "x", "comment": {"a": 1}}, "db")
     assert reply.get("code") == code

@@ -1,4 +1,4 @@
-"""Tests of a gmongo client on each kind of simulated deployment, of the fixtures, and of the hub."""
+"""Tests of a gmongo client on each kind of simulated deployment, of fixtures, and of program end."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_reply_to_read_has_no_write_concern_error_of_fail_point(client):
 
 
 @pytest.mark.parametrize(("probability", "outcomes"), [(0, {None}), (1, {91}), (0.5, {None, 91})])
-def test_activation_probability_fails_some_commands(client, probability, outcomes):
+def test_activation_probability_determines_outcomes_of_commands(client, probability, outcomes):
     fail(client, {"activationProbability": probability}, failCommands=["find"], errorCode=91)
     assert set(error_codes(client, {"find": "c"}, 60)) == outcomes
 

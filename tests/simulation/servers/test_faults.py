@@ -67,7 +67,7 @@ def test_port_of_killed_member_stays_reserved(standalone, member):
     bind()
 
 
-def test_restarted_member_has_another_process_id(member, client):
+def test_restarted_member_has_new_process_id(member, client):
     before = client.run({"hello": 1})["topologyVersion"]["processId"]
     member.restart()
     with WireClient(member.address) as again:

@@ -77,7 +77,7 @@ def test_hello_of_mongos_has_fields_of_mongos():
 
 
 @pytest.mark.parametrize(("version", "outcome"), [("8.0", 1), ("6.0", 0)])
-def test_check_metadata_consistency_succeeds_on_new_mongos(version, outcome):
+def test_check_metadata_consistency_succeeds_only_on_new_mongos(version, outcome):
     with Deployment.sharded(version=version) as deployment, WireClient(deployment.members[0].address) as client:
         assert client.run({"checkMetadataConsistency": 1}, "db")["ok"] == outcome
 

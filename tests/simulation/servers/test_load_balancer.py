@@ -79,6 +79,6 @@ def test_service_accepts_proxy_protocol(deployment, preamble):
         assert client.run(HELLO)["serviceId"] == deployment.members[0].service_id
 
 
-def test_other_deployments_have_no_service_id():
+def test_sharded_deployment_has_no_service_id():
     with Deployment.sharded() as deployment, WireClient(deployment.members[0].address) as client:
         assert "serviceId" not in client.run(HELLO)

@@ -88,7 +88,7 @@ def test_invalid_option_of_current_op_stage_is_refused(client, options):
 
 
 @pytest.mark.parametrize("command", [{"currentOp": 1}, {"killOp": 1, "op": 1}])
-def test_current_op_needs_admin_database(client, command):
+def test_current_op_and_kill_op_need_admin_database(client, command):
     with pytest.raises(OperationFailure) as caught:
         client.shop.command(command)
     assert caught.value.code == 13

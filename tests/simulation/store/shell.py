@@ -13,7 +13,7 @@ from gmongo.testing.store.fields import check_command
 
 
 class Shell:
-    """Sends commands to a store like a client that is connected to one member.
+    """A shell that sends commands to a store like a client that is connected to one member.
 
     :param fields: fields that the shell adds to every command, such as ``lsid``.
     """

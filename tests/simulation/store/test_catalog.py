@@ -24,7 +24,7 @@ def test_drop_of_missing_collection_fails_before_7_0():
 
 
 @pytest.mark.parametrize(("database", "name"), [("local", "oplog.rs"), ("db", "system.profile")])
-def test_write_to_system_collection_is_refused(database, name):
+def test_read_of_unsupported_system_collection_is_refused(database, name):
     assert error_code_of(standalone(), "find", name, database) == 115
 
 
@@ -87,7 +87,7 @@ def test_unknown_command_is_refused():
 
 
 @pytest.mark.parametrize("direction", [-1, 2])
-def test_index_of_id_with_other_direction_is_refused(direction):
+def test_index_of_id_with_direction_other_than_1_is_refused(direction):
     assert error_code_of(standalone(), "createIndexes", "c", indexes=[{"key": {"_id": direction}, "name": "x"}]) == 115
 
 

@@ -1,7 +1,7 @@
-"""Tests that long commands of a simulated store yield to other greenlets.
+"""Tests that long commands of a simulated store let other greenlets run.
 
-The tests count the function calls between two yields, and run other commands while a long command
-yields.
+The tests count the function calls between two pauses, and run other commands while a long command
+pauses.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MANY = 1500
 
 @pytest.fixture(autouse=True)
 def _short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every command yield to other greenlets after every fourth item."""
+    """Make every command pause after every fourth item."""
     monkeypatch.setattr(pacing, "_LONGEST_SLICE", -1.0)
     monkeypatch.setattr(pacing, "_CHECK_INTERVAL", 4)
 
@@ -39,9 +39,9 @@ def fill(shell: Shell) -> Shell:
 
 
 class CallCounter:
-    """Counter of the function calls between two yields of a command.
+    """Counter of the function calls between two pauses of a command.
 
-    A command that never yields makes at least `MANY` calls.
+    A command that never pauses makes at least `MANY` calls.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +101,7 @@ PIPELINES = {
 
 
 @pytest.mark.parametrize("name", PIPELINES)
-def test_aggregation_yields_between_documents(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_aggregation_pauses_between_documents(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shell = fill(standalone())
     calls = CallCounter(monkeypatch)
     assert calls.count(lambda: shell.aggregate(*PIPELINES[name])) < MANY
@@ -151,14 +151,14 @@ COMMANDS: dict[str, tuple[Callable[[Shell], Any], Callable[[Shell], Any]]] = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_command_yields_between_documents(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_pauses_between_documents(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     prepare, run = COMMANDS[name]
     shell = prepare(standalone())
     calls = CallCounter(monkeypatch)
     assert calls.count(lambda: run(shell)) < MANY
 
 
-def test_change_stream_yields_between_events(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_change_stream_pauses_between_events(monkeypatch: pytest.MonkeyPatch) -> None:
     shell = replica_set()
     stream = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]["id"]
     fill(shell)
@@ -166,7 +166,7 @@ def test_change_stream_yields_between_events(monkeypatch: pytest.MonkeyPatch) ->
     assert calls.count(lambda: shell("getMore", stream, collection="c", batchSize=MANY)) < MANY
 
 
-def test_removal_of_expired_documents_yields_between_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_removal_of_expired_documents_pauses_between_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     shell = standalone()
     index = {"key": {"at": 1}, "name": "ttl", "expireAfterSeconds": 1}
     shell("createIndexes", "c", indexes=[index])
@@ -191,7 +191,7 @@ def test_sort_is_stable(reverse: bool) -> None:
 
 
 def run_with_steps(shell: Shell, run: Callable[[], Any], *steps: Callable[[], Any]) -> Any:
-    """Call `run`. While `run` yields, call the next of the steps in another greenlet. Return the
+    """Call `run`. While `run` pauses, call the next of the steps in a second greenlet. Return the
     result of `run`.
     """
 
@@ -219,7 +219,7 @@ def test_range_read_continues_while_index_changes() -> None:
     assert there - {"new"} <= {one["_id"] for one in found} <= there
 
 
-def test_other_command_sees_old_or_new_documents_during_out_stage() -> None:
+def test_second_command_sees_only_old_documents_during_out_stage() -> None:
     shell = fill(standalone())
     shell("insert", "d", documents=[{"_id": "old"}])
     shell("createIndexes", "d", indexes=[{"key": {"k": 1}, "name": "k"}])

@@ -1,4 +1,4 @@
-"""Tests of cursors in a simulated store: batches, the end of a cursor, and use by another client or
+"""Tests of cursors in a simulated store: batches, the end of a cursor, and use by a second client or
 session.
 """
 
@@ -59,7 +59,7 @@ def test_kill_cursors_command_closes_cursor(shell):
     assert error_code_of(get_more, shell, cursor) == 43
 
 
-def test_get_more_of_other_collection_member_or_session_is_refused(shell):
+def test_get_more_with_wrong_collection_member_or_session_is_refused(shell):
     cursor = open_cursor(shell, batchSize=1)
     assert error_code_of(shell, "getMore", cursor["id"], collection="d") == 13
     assert error_code_of(get_more, Shell(shell.store, "b:1"), cursor) == 43

@@ -93,7 +93,7 @@ def count_examined_records(shell, query, collation=None):
         ({"a": 1}, {}, {"b": 5}, 20),
     ],
 )
-def test_query_uses_index(keys, options, query, number):
+def test_query_examines_all_records_unless_query_can_use_index(keys, options, query, number):
     shell = create_index(standalone(), keys, **options)
     shell.insert(*({"_id": n, "a": n, "b": n % 2, "s": str(n)} for n in range(20)))
     assert count_examined_records(shell, query) == number

@@ -1,4 +1,4 @@
-// The driver of Go as a client: test_other_drivers.py describes its input.
+// This client uses the driver of Go. test_other_drivers.py describes the input of the client.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// The driver for Node as a client: test_other_drivers.py describes its input.
+// This client uses the driver for Node. test_other_drivers.py describes the input of the client.
 import assert from "node:assert";
 import { createInterface } from "node:readline";
 import { MongoClient } from "mongodb";

@@ -1,4 +1,4 @@
-// The driver of Rust as a client: test_other_drivers.py describes its input.
+// This client uses the driver of Rust. test_other_drivers.py describes the input of the client.
 use mongodb::bson::{doc, Bson, Document};
 use mongodb::{options::ClientOptions, Client, Cursor};
 use std::io::BufRead;

@@ -1,4 +1,4 @@
-// The driver of Java as a client: test_other_drivers.py describes its input.
+// This client uses the driver of Java. test_other_drivers.py describes the input of the client.
 import com.mongodb.ConnectionString;
 import com.mongodb.MongoClientSettings;
 import com.mongodb.client.ClientSession;
