@@ -254,7 +254,7 @@ def test_polled_host_outside_of_domain_is_ignored_and_logged(
     polling_timer.run_next_scan()
     assert ports_of(client) == [27017]
     assert "localhost.evil.com" in caplog.text
-    assert all(host != "localhost.evil.com" for host, _port in network.connected)
+    assert all(host != "localhost.evil.com" for host, _port in network.resolved)
 
 
 def test_allowed_hosts_suffix_applies_to_polled_hosts(
