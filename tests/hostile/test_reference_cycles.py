@@ -64,7 +64,7 @@ def run_with_exception_at(
     """
     request = Request()
     watched = weakref.ref(request)
-    run_state = ScenarioRun(scenario, deployment, yields_in_events=False)
+    run_state = ScenarioRun(scenario, deployment, listeners_switch=False)
 
     def act(request: Request) -> None:
         try:
