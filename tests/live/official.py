@@ -16,7 +16,7 @@ from tests.spec.unified.requirements import DeploymentProperties, Setting, unmet
 from tests.spec.unified.runner import Run
 from tests.spec.unified.schema import check
 from tests.spec.unified.skips import BY_THE_TEST, CaseOnTopology, rule_for, words_of
-from tests.spec.unified.suites import CLIENT_OPTIONS, read, valid_pass
+from tests.spec.unified.suites import CLIENT_OPTIONS, passing_files, read_file
 
 PART = "official unified tests"
 ATTEMPTS = 5
@@ -108,7 +108,7 @@ def run(target: Target, report: Report, name_part: str) -> None:
     live, properties = ExistingDeployment(target), target.properties()
     live.kill_sessions()
     try:
-        for file in valid_pass():
+        for file in passing_files():
             for index, case in enumerate(file.document["tests"]):
                 name = f"{file.id}: {case['description']}"
                 if name_part in name:
@@ -117,7 +117,7 @@ def run(target: Target, report: Report, name_part: str) -> None:
                         _skip_without_members(target, case)
                         check(file.document)
                         options = {**CLIENT_OPTIONS, **target.options}
-                        _run_case(live, partial(read, file), index, options, remarks)
+                        _run_case(live, partial(read_file, file), index, options, remarks)
     finally:
         live.close()
 
