@@ -1,4 +1,4 @@
-"""Run the official unified tests on an existing deployment, by the rules of the specification."""
+"""Run the official unified tests on the target deployment."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NEEDS_SEVERAL_MEMBERS = ("replSetStepDown", "Topology lifecycle")
 
 
 class ExistingDeployment(RunningDeployment):
-    """A deployment that runs before the tests, with the methods that a test runner calls."""
+    """The target deployment with the methods that the test runner calls."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -52,8 +52,8 @@ class ExistingDeployment(RunningDeployment):
             raise Skip("the case needs several mongos")
         return self._several
 
-    def election(self) -> Any:
-        """Return the ID of the last election, or None if the client cannot reach a primary."""
+    def election_id(self) -> Any:
+        """Return the ID of the last election_id, or None if the client cannot reach a primary."""
         try:
             return self.internal.admin.command("hello").get("electionId")
         except AutoReconnect:
@@ -73,7 +73,7 @@ class ExistingDeployment(RunningDeployment):
             self._target.disable_fail_points(*names)
 
     def kill_sessions(self) -> None:
-        """Abort all open transactions on each mongos."""
+        """Kill all sessions of the deployment, and abort their transactions."""
         for client in self._mongos_clients():
             try:
                 client.admin.command({"killAllSessions": []})
@@ -124,7 +124,7 @@ def run(target: Target, report: Report, name_part: str) -> None:
 
 def _run_case(
     live: ExistingDeployment,
-    read: Callable[[], dict[str, Any]],
+    read_document: Callable[[], dict[str, Any]],
     index: int,
     options: dict[str, Any],
     remarks: list[str],
@@ -136,14 +136,14 @@ def _run_case(
     and so on. All times keep their ratios, so a fault of the driver fails each attempt.
     """
     for attempt in range(1, ATTEMPTS + 1):
-        document, election = multiply_times(read(), attempt), live.election()
+        document, election_id = multiply_times(read_document(), attempt), live.election_id()
         try:
             return Run(live, document, document["tests"][index], options).run()
         except Skip:
             raise
         except Exception as error:
             text = f"{document['tests'][index]} {document.get('createEntities')}"
-            is_disturbed = live.election() != election and "replSetStepDown" not in text
+            is_disturbed = live.election_id() != election_id and "replSetStepDown" not in text
             if not (is_disturbed or _DEPENDS_ON_SPEED.search(text)) or attempt == ATTEMPTS:
                 raise
             remarks.append(f"repeated after {type(error).__name__}: {error}")
