@@ -1,4 +1,4 @@
-"""Tests that an interrupted greenlet does not wait while another greenlet runs a slow listener."""
+"""Tests that an interrupted greenlet does not wait while a second greenlet runs a slow listener."""
 
 from __future__ import annotations
 

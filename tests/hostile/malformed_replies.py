@@ -204,7 +204,7 @@ class MalformedReplies:
 def check_correct_reply(client: MongoClient[Any], number: int) -> None:
     """Check that the client accepts a correct reply.
 
-    :raises Violation: the client rejects the reply, or returns a reply that belongs to another
+    :raises Violation: the client rejects the reply, or returns the reply to a different
         request.
     """
     with gevent.Timeout(5, Violation("the client does not use a good server within 5 s")):
