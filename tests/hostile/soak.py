@@ -577,8 +577,8 @@ class Soak:
         raise Violation(f"{descriptors} descriptors, {before[1]} before")
 
     def _check_cycles(self, number: int) -> None:
-        """Check that no reference cycle contains a worker object, connection, cursor or session, and that the
-        objects of the client do not outlive the client.
+        """Check that no reference cycle contains a worker object, connection, cursor or session, and
+        that the objects of the client do not outlive the client.
         """
         gc.set_debug(gc.DEBUG_SAVEALL)
         gc.collect()

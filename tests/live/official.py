@@ -53,7 +53,7 @@ class ExistingDeployment(RunningDeployment):
         return self._several
 
     def election_id(self) -> Any:
-        """Return the ID of the last election_id, or None if the client cannot reach a primary."""
+        """Return the ID of the last election, or None if the client cannot reach a primary."""
         try:
             return self.internal.admin.command("hello").get("electionId")
         except AutoReconnect:

@@ -227,8 +227,8 @@ def _sorted_with_cheapest_of_functions_first(tests: Iterable[Test], file: str) -
 
 
 def _is_test_of(path: str, file: str) -> bool:
-    """Return True if the test file `path` is in the test folder for the package of `file`, or imports the
-    module `file`.
+    """Return True if the test file `path` is in the test folder for the package of `file`, or
+    imports the module `file`.
     """
     package = file.partition("/")[0] if "/" in file else "api"
     return path.startswith(f"tests/{_TESTS_OF.get(package, package)}/") or path in _test_files_that_import(file)

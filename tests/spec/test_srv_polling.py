@@ -1,4 +1,4 @@
-"""Tests of the specification "Polling SRV Records for mongos Discovery", which include its prose tests.
+"""Tests of the specification "Polling SRV Records for mongos Discovery", including its prose tests.
 
 A name server and scripted servers run in the test process. The fixture `polling_timer` replaces the
 timer of the polling greenlet, and records the sleep times. The test decides when the polling greenlet

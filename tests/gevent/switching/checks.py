@@ -35,7 +35,7 @@ def forget_frames(*errors: BaseException | None) -> None:
 
 
 def outcome_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer) -> list[str]:
-    """Return a text for each rule about the raised error that the greenlet violates."""
+    """Return a text for each violated rule about the error that the greenlet raised."""
     if scenario.is_restarted or not run_state.greenlet.ready():
         return []
     error, faults = run_state.error, list[str]()

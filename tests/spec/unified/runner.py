@@ -36,8 +36,8 @@ _OPERATIONS: dict[str, Mapping[str, Operation]] = {
 _TEST_RUNNER = Entity("testRunner", None)
 _NO_EXPECTATION = object()
 
-# Option for client entities, and its default value in ms. The interval is short, so that a client recovers
-# quickly from fail points.
+# Option for client entities, and its default value in ms. The interval is short, so that a client
+# recovers quickly from fail points.
 _HEARTBEATS, _QUICK_MS = "heartbeatFrequencyMS", 40
 
 _LONGEST_SECONDS = 30
