@@ -1,8 +1,8 @@
 """Read test cases from files.
 
-The file with the cases of ``test_x.py`` is ``test_x.jsonl``. Each line is a case: a JSON object
-whose field ``table`` is the name of the test, or a name that the test file passes to :func:`rows`.
-The optional field ``id`` names the case in the output of pytest. Numbers and BSON values have the
+The file with the cases of ``test_x.py`` is ``test_x.jsonl``. Each line is a case: a JSON object. The
+field ``table`` is the name of the test, or a name that the test file passes to :func:`rows`. The
+optional field ``id`` names the case in the output of pytest. Numbers and BSON values have the
 notation of ``tests/simulation/answers/notation.py``. Four further notations exist:
 
 - ``{"$name": "OSError"}`` is the object ``OSError`` of ``gmongo.errors`` or ``builtins``. A name with
