@@ -203,18 +203,18 @@ def owners_of_connections(deployment: Deployment, processes: set[int]) -> list[s
     """Return, for each connection of the servers, the IDs of the `processes` in which the client's
     socket is open.
     """
-    sockets = {process: _sockets(process) for process in processes}
-    ends = _local_ports({member.port for member in deployment.members})
+    sockets = {process: _socket_inodes(process) for process in processes}
+    ends = _inodes_by_local_port({member.port for member in deployment.members})
     return [
         {process for process, held in sockets.items() if ends.get(port) in held}
         for port in open_connections(deployment)
     ]
 
 
-def _local_ports(servers: set[int]) -> dict[int, str]:
+def _inodes_by_local_port(servers: set[int]) -> dict[int, str]:
     """Return the socket inode of each TCP connection to servers, by local port (see ``man 5 proc``).
 
-    Connections to other servers are excluded, because their local ports may be equal.
+    The result omits connections to other servers, because their local ports may be equal.
 
     :param servers: the ports of the servers.
     """
@@ -226,7 +226,7 @@ def _port(address: str) -> int:
     return int(address.rpartition(":")[2], 16)
 
 
-def _sockets(process: int) -> set[str]:
+def _socket_inodes(process: int) -> set[str]:
     """Return the inodes of the sockets of a process. Return an empty set for a process that has
     ended.
     """

@@ -32,7 +32,7 @@ def task_results(deployment):
 class Broker:
     """Broker that sends complete messages to the worker.
 
-    The broker writes each message to another folder, and then moves the file to the worker's folder.
+    The broker writes each message to its own folder, and then moves the file to the worker's folder.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -25,7 +25,7 @@ def work():
     assert notes.find_one({"_id": "parent"}) is None, "a transaction is visible before its commit"
     assert notes.find_one({"_id": "child"}) == {"_id": "child"}
 
-def forked(fork, waitpid):
+def fork_and_wait(fork, waitpid):
     child = fork()
     if child == 0:
         status = 1
@@ -41,7 +41,7 @@ def forked(fork, waitpid):
         gevent.sleep(0.005)
     return ended[1]
 
-def processed():
+def run_process():
     child = multiprocessing.get_context("fork").Process(target=work)
     child.start()
     while child.exitcode is None:
@@ -49,9 +49,9 @@ def processed():
     return child.exitcode
 
 WAYS = {
-    "os": lambda: forked(os.fork, os.waitpid),
-    "gevent": lambda: forked(gevent.os.fork, gevent.os.waitpid),
-    "multiprocessing": processed,
+    "os": lambda: fork_and_wait(os.fork, os.waitpid),
+    "gevent": lambda: fork_and_wait(gevent.os.fork, gevent.os.waitpid),
+    "multiprocessing": run_process,
 }
 
 notes.insert_one({"_id": "first"})

@@ -67,7 +67,7 @@ def silent_deployment(deployment):
     return deployment
 
 
-def program(deployment, tmp_path, lines):
+def run_program(deployment, tmp_path, lines):
     return hosted(deployment, tmp_path / "log", "-W", "error", "-c", f"{PROLOGUE}\n{lines}\n")
 
 
@@ -75,7 +75,7 @@ def program(deployment, tmp_path, lines):
 @pytest.mark.parametrize("last_statements", ENDINGS.values(), ids=ENDINGS)
 def test_ending_process_closes_connections_silently(silent_deployment, tmp_path, last_statements, is_patched):
     lines, status = last_statements
-    with program(silent_deployment, tmp_path, f"{patch_statement(is_patched)}\n{lines}") as host:
+    with run_program(silent_deployment, tmp_path, f"{patch_statement(is_patched)}\n{lines}") as host:
         assert host.process.wait() == status
         until(lambda: not open_connections(silent_deployment))
         assert set(host.lines) == {"begun"}
@@ -83,7 +83,7 @@ def test_ending_process_closes_connections_silently(silent_deployment, tmp_path,
 
 @pytest.mark.parametrize("lines", THREADS.values(), ids=THREADS)
 def test_ending_thread_closes_connections_silently(silent_deployment, tmp_path, lines):
-    with program(silent_deployment, tmp_path, lines) as host:
+    with run_program(silent_deployment, tmp_path, lines) as host:
         assert host.process.wait() == 0
         until(lambda: not open_connections(silent_deployment))
         assert host.lines == ["begun"]
@@ -93,7 +93,7 @@ def test_ending_thread_closes_connections_silently(silent_deployment, tmp_path, 
 @pytest.mark.parametrize("reaction", SIGNALS.values(), ids=SIGNALS)
 def test_signalled_process_closes_connections_silently(silent_deployment, tmp_path, reaction, is_patched):
     lines, number, status = reaction
-    with program(
+    with run_program(
         silent_deployment, tmp_path, f"{patch_statement(is_patched)}\n{lines}\nkept = begin()\ngevent.sleep(60)"
     ) as host:
         until(lambda: "begun" in host.lines)

@@ -50,7 +50,7 @@ def missing_requirement() -> str:
     if UWSGI is None:
         return "there is no uwsgi"
     if not output_of("--python-version").startswith("{}.{}.".format(*sys.version_info)):
-        return "uwsgi has another version of Python"
+        return "uwsgi was built with a different version of Python"
     return "" if "--gevent " in output_of("--help") else "uwsgi was built without gevent"
 
 
@@ -62,7 +62,7 @@ pytestmark = [pytest.mark.long, pytest.mark.skipif(bool(MISSING), reason=MISSING
 def port():
     """Return a free port.
 
-    The test must choose the port, because uWSGI cannot report a port of the system.
+    The test must choose the port, because uWSGI cannot report a port that the system chooses.
     """
     return free_port()
 
@@ -83,7 +83,7 @@ def started_workers(host):
 
 
 def two_workers(host, earlier_workers=frozenset()):
-    """Return the process IDs of two workers after `earlier_workers`, or False until both run."""
+    """Return the process IDs of the two workers after `earlier_workers`, or False until both have started."""
     found = started_workers(host) - earlier_workers
     return len(found) == 2 and found
 

@@ -98,5 +98,5 @@ def test_interruption_at_each_switch_of_encryption_leaks_no_resource(scenario, i
 
 @pytest.mark.parametrize("interruption_kind", [KILL, LATE_TIMEOUT], ids=lambda kind: kind.name)
 def test_interruption_of_encryption_leaks_no_resource_while_listeners_switch_greenlets(interruption_kind):
-    _switches, thrown = explore(SCENARIOS[0], interruption_kind, yields_in_events=True)
+    _switches, thrown = explore(SCENARIOS[0], interruption_kind, listeners_switch=True)
     assert thrown

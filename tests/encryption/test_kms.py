@@ -126,7 +126,7 @@ def test_data_key_of_each_provider_encrypts_and_decrypts(open_encryption, kms, p
     assert encryption.decrypt(secret) == "secret"
     assert len(kms.requests) == request_count  # The decryption uses the cached key.
     assert open_encryption().decrypt(secret) == "secret"
-    eventually(lambda: kms.open == 0)
+    eventually(lambda: kms.open_connections == 0)
 
 
 def test_data_key_is_rewrapped_with_each_kms_provider(open_encryption):
@@ -247,7 +247,7 @@ def test_kill_at_any_time_of_kms_request_leaks_no_connection_and_no_greenlet(ope
         gevent.sleep(step * 0.0005)
         greenlet.kill()
     encryption.create_data_key("azure", AZURE)
-    eventually(lambda: kms.open == 0 and len(list(living_greenlets())) <= before)
+    eventually(lambda: kms.open_connections == 0 and len(list(living_greenlets())) <= before)
 
 
 @pytest.fixture

@@ -1,1 +1,1 @@
-"""Comparison of gmongo and PyMongo on engines, which are other servers with MongoDB's wire protocol."""
+"""Comparison of gmongo and PyMongo on engines: servers that are not MongoDB, but use its wire protocol."""

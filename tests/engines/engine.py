@@ -1,7 +1,7 @@
 """Build each engine, and control the process of an engine.
 
 The environment variable ``GMONGO_ENGINES`` contains the path of the folder for the builds. The
-tests start each build as a separate process, and import no build, because SecantusDB has the GPL.
+tests start each build as a separate process, and import no build, because SecantusDB is under the GPL.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class Server:
                 client.admin.command("ping")
         except pymongo.errors.ConnectionFailure:
             return False
-        # PyMongo rejects the reply of the engine, as other drivers do.
+        # PyMongo rejects the reply of the engine.
         except pymongo.errors.PyMongoError as error:
             raise MissingEngineError(f"{self.engine.name} replies {error}") from error
         return True

@@ -26,13 +26,13 @@ def _kill_and_restart(server: Server) -> None:
     server.start()
 
 
-def _stop_and_continue(server: Server) -> None:
+def _suspend_and_resume(server: Server) -> None:
     server.signal(signal.SIGSTOP)
     gevent.sleep(_OUTAGE)
     server.signal(signal.SIGCONT)
 
 
-@pytest.mark.parametrize("outage", [_kill_and_restart, _stop_and_continue])
+@pytest.mark.parametrize("outage", [_kill_and_restart, _suspend_and_resume])
 def test_gmongo_recovers_from_outage_under_load_if_pymongo_recovers(
     new_server: Callable[[], Server], outage: Callable[[Server], None]
 ) -> None:
@@ -42,7 +42,7 @@ def test_gmongo_recovers_from_outage_under_load_if_pymongo_recovers(
                 outcomes = _run_load(server, outage)
         except gevent.Timeout:
             if server.restart_if_hung():
-                pytest.skip("the engine hangs, and replies to PyMongo's pings only until its restart")
+                pytest.skip("the engine hung, and replied to PyMongo only after a restart")
             raise
         for driver, outcome in outcomes.items():
             stored = {each["_id"] for each in _collection(server, driver)}
@@ -75,7 +75,7 @@ def _errors_of_retries(server: Server) -> set[str]:
     """Return the classes of the errors that a retry can raise on this server, although the driver is
     correct.
 
-    When the stopped server continues, the first attempt and the retry of an insert may run
+    When the suspended server resumes, the first attempt and the retry of an insert may run
     concurrently.
     """
     with pymongo.MongoClient(server.uri) as client:

@@ -40,7 +40,7 @@ _WRITE_FIELDS = ("documents", "updates", "deletes")
 class Databases:
     """A `Database` object of gmongo and a `Database` object of PyMongo for one database on an engine.
 
-    If a case makes the database unusable, later cases use another database.
+    If a case makes the database unusable, later cases use a new database.
     """
 
     def __init__(self, gmongo_client: Any, pymongo_client: Any) -> None:
@@ -143,11 +143,11 @@ def test_reply_to_gmongo_equals_recorded_answer_or_reply_to_pymongo(
             outcome_counts["no reply to both drivers"] += 1
             server.restart_if_hung()
         elif _are_equal_without_ids(reply, pymongo_reply):
-            outcome_counts["other reply to both drivers"] += 1
+            outcome_counts["equal replies that differ from the recording"] += 1
         elif not (
             _is_repeatable(case, pymongo_database, pymongo_reply) and _is_repeatable(case, gmongo_database, reply)
         ):
-            outcome_counts["different replies to one driver"] += 1
+            outcome_counts["random replies to one driver"] += 1
         elif not _works_with_pymongo(case, simulation()):
             outcome_counts["unsupported by PyMongo"] += 1
         elif _are_equal_without_ids(pymongo_reply, _reply_to_command_of_pymongo(case, gmongo_database)):
@@ -156,6 +156,6 @@ def test_reply_to_gmongo_equals_recorded_answer_or_reply_to_pymongo(
             outcome_counts["PyMongo fails"] += 1
         else:
             problems.append(
-                f"{case.name}: PyMongo gets {pymongo_reply!r}, gmongo {reply!r}; recorded {case.expected!r}"
+                f"{case.name}: PyMongo gets {pymongo_reply!r}, gmongo gets {reply!r}; recorded {case.expected!r}"
             )
     assert not problems, "\n".join(problems)

@@ -23,10 +23,10 @@ from tests.support.recorder import Recorder, short_name
 from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
-BLOCKED = 0.9
+BLOCKED = 0.9  # seconds
 LIMIT = 300  # milliseconds
 ENDS = ("HeartbeatSucceeded", "HeartbeatFailed")
-PIECE = 1_000_000
+PIECE = 1_000_000  # bytes
 
 
 class FailureRecorder(Recorder):
@@ -125,8 +125,8 @@ def test_operation_succeeds_if_reply_arrived_while_loop_was_blocked(deployment):
         assert not recorder.server_faults
 
 
-@pytest.mark.parametrize("addresses", [1, 2])
-def test_handshake_succeeds_if_loop_was_blocked_during_tcp_connection(deployment, monkeypatch, addresses):
+@pytest.mark.parametrize("address_count", [1, 2])
+def test_handshake_succeeds_if_loop_was_blocked_during_tcp_connection(deployment, monkeypatch, address_count):
     """Block the loop for ``connectTimeoutMS``, so that the driver sends its hello later."""
 
     def start_connecting(transport, address):
@@ -138,9 +138,9 @@ def test_handshake_succeeds_if_loop_was_blocked_during_tcp_connection(deployment
         gevent.sleep(LIMIT / 3000)  # the network latency of a distant server
         return send_hello(*arguments)
 
-    def resolve_again(address, ref):
+    def resolve_to_addresses(address, ref):
         [(family, (host, port))] = resolve(address, ref)
-        return [(family, (host, port)), (family, ("127.0.0.2", port))][:addresses]
+        return [(family, (host, port)), (family, ("127.0.0.2", port))][:address_count]
 
     real, resolve, blockers, recorder = Transport.start_connecting, wire_connect.resolve, [], FailureRecorder()
     options = {"connectTimeoutMS": LIMIT, "retryReads": False}
@@ -148,7 +148,7 @@ def test_handshake_succeeds_if_loop_was_blocked_during_tcp_connection(deployment
     with client_with_connection(deployment, recorder, **options) as client, gevent.Timeout(30):
         monkeypatch.setattr(handshake, "send_hello", send_hello_later)
         monkeypatch.setattr(Transport, "start_connecting", start_connecting)
-        monkeypatch.setattr(wire_connect, "resolve", resolve_again)
+        monkeypatch.setattr(wire_connect, "resolve", resolve_to_addresses)
         readers = [gevent.spawn(client.test.c.find_one, {"_id": 1}) for _ in range(2)]
         assert [reader.get() for reader in readers] == [{"_id": 1}] * 2
         assert blockers

@@ -1,7 +1,7 @@
 """Tests of time limits in a busy process: other greenlets compute, and the server does not reply.
 
-With the option ``--mongodb-members 1``, the tests of all public operations stop a real server.
-By default, the tests stop a simulated server that runs in another process.
+With the option ``--mongodb-members 1``, the tests of public operations suspend a real server
+(SIGSTOP). By default, the tests freeze a simulated server in another process.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def compute(seconds: float) -> None:
         gevent.sleep(0)
 
 
-def duration_and_longest_loop_iteration(call: Callable[[], object]) -> tuple[float, float, PyMongoError | None]:
+def measure_in_busy_loop(call: Callable[[], object]) -> tuple[float, float, PyMongoError | None]:
     """Run `call` while other greenlets compute.
 
     Return the duration of `call`, the longest loop iteration, and the error of `call` or None.
@@ -76,37 +76,37 @@ def run_transaction(client: MongoClient[Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pool_state", "options", "operation"),
+    ("state", "options", "operation"),
     [
-        pytest.param(None, {"serverSelectionTimeoutMS": MILLISECONDS}, find, id="server selection"),
-        pytest.param(None, {"timeoutMS": MILLISECONDS}, find, id="server selection under timeoutMS"),
-        pytest.param(0, {"connectTimeoutMS": MILLISECONDS}, find, id="connect"),
-        pytest.param(0, {"timeoutMS": MILLISECONDS}, find, id="connect under timeoutMS"),
-        pytest.param(1, {"waitQueueTimeoutMS": MILLISECONDS}, find, id="wait queue"),
-        pytest.param(1, {}, find_in_block, id="wait queue under gmongo.timeout"),
-        pytest.param(2, {"socketTimeoutMS": MILLISECONDS}, find, id="exchange"),
-        pytest.param(2, {}, find_in_block, id="exchange under gmongo.timeout"),
-        pytest.param(2, {"timeoutMS": MILLISECONDS}, run_transaction, id="with_transaction"),
+        pytest.param("no server", {"serverSelectionTimeoutMS": MILLISECONDS}, find, id="server selection"),
+        pytest.param("no server", {"timeoutMS": MILLISECONDS}, find, id="server selection under timeoutMS"),
+        pytest.param("no connection", {"connectTimeoutMS": MILLISECONDS}, find, id="connect"),
+        pytest.param("no connection", {"timeoutMS": MILLISECONDS}, find, id="connect under timeoutMS"),
+        pytest.param("connection in use", {"waitQueueTimeoutMS": MILLISECONDS}, find, id="wait queue"),
+        pytest.param("connection in use", {}, find_in_block, id="wait queue under gmongo.timeout"),
+        pytest.param("idle connection", {"socketTimeoutMS": MILLISECONDS}, find, id="exchange"),
+        pytest.param("idle connection", {}, find_in_block, id="exchange under gmongo.timeout"),
+        pytest.param("idle connection", {"timeoutMS": MILLISECONDS}, run_transaction, id="with_transaction"),
     ],
 )
 def test_operation_ends_within_its_limit_and_two_loop_iterations(
-    pool_state: int | None, options: dict[str, Any], operation: Callable[[MongoClient[Any]], object]
+    state: str, options: dict[str, Any], operation: Callable[[MongoClient[Any]], object]
 ) -> None:
     """Run an operation that waits for a server, a connection or a reply."""
     more = {"maxPoolSize": 1, "retryReads": False, "retryWrites": False, "serverMonitoringMode": "poll"}
     with ScriptedServer(member=lambda server: {**MEMBER, "hosts": [server.name], "me": server.name}) as server:
-        if pool_state is None:
+        if state == "no server":
             server.stop()
         with MongoClient(server.name, replicaSet="rs", **more, **options) as client:
-            if pool_state is not None:
+            if state != "no server":
                 eventually(lambda: client.topology_description.has_writable_server())
-            if pool_state:
+            if state in ("connection in use", "idle connection"):
                 with gmongo.timeout(20):
                     client.db.c.find_one()
             server.answering.clear()
-            user_of_connection = gevent.spawn(client.db.c.find_one) if pool_state == 1 else None
+            user_of_connection = gevent.spawn(client.db.c.find_one) if state == "connection in use" else None
             gevent.sleep(0)
-            duration, longest, error = duration_and_longest_loop_iteration(lambda: operation(client))
+            duration, longest, error = measure_in_busy_loop(lambda: operation(client))
             server.answering.set()
             if user_of_connection is not None:
                 user_of_connection.get(timeout=20)
@@ -115,13 +115,13 @@ def test_operation_ends_within_its_limit_and_two_loop_iterations(
 
 
 @pytest.fixture(scope="module")
-def stoppable_server(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """Yield a server in another process, with its URI and functions that stop and resume the server."""
+def suspendable_server(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Yield a server in another process, with its URI and functions that suspend and resume the server."""
     if not request.config.getoption("--mongodb-members"):
         with DeploymentProcess("--replica-set", "1") as process:
             yield SimpleNamespace(
                 uri=process.uri,
-                stop=lambda: process.fault(0, "freeze"),
+                suspend=lambda: process.fault(0, "freeze"),
                 resume=lambda: process.fault(0, "thaw"),
             )
         return
@@ -129,26 +129,26 @@ def stoppable_server(request: pytest.FixtureRequest) -> Iterator[Any]:
     with MongoClient(uri) as client:
         pid = client.admin.command("serverStatus")["pid"]
     yield SimpleNamespace(
-        uri=uri, stop=lambda: os.kill(pid, signal.SIGSTOP), resume=lambda: os.kill(pid, signal.SIGCONT)
+        uri=uri, suspend=lambda: os.kill(pid, signal.SIGSTOP), resume=lambda: os.kill(pid, signal.SIGCONT)
     )
 
 
 @pytest.mark.one_in(16)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_public_operation_ends_within_timeout_and_two_loop_iterations(
-    operation: Operation, stoppable_server: Any
+    operation: Operation, suspendable_server: Any
 ) -> None:
     def run_with_timeout() -> None:
         with gmongo.timeout(LIMIT):
             operation.run_operation(run_state)
 
-    with MongoClient(stoppable_server.uri) as client:
+    with MongoClient(suspendable_server.uri) as client:
         run_state: Any = SimpleNamespace(client=client, kept={})
         operation.prepare(run_state)
-        stoppable_server.stop()
+        suspendable_server.suspend()
         try:
-            duration, longest, error = duration_and_longest_loop_iteration(run_with_timeout)
+            duration, longest, error = measure_in_busy_loop(run_with_timeout)
         finally:
-            stoppable_server.resume()
+            suspendable_server.resume()
     assert error is None or error.timeout, repr(error)
     assert duration <= LIMIT + 2 * longest

@@ -1,7 +1,7 @@
 """Tests that run each scenario with gmongo and, for comparison, with PyMongo under monkey-patching.
 
 The tests assert the outcomes of gmongo, and only print the outcomes of PyMongo (``pytest -rP``).
-A test also asserts that gmongo needs less CPU time than PyMongo during an outage.
+One test also asserts that gmongo needs less CPU time than PyMongo during an outage.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def warnings_and_tracebacks(program):
 
 
 def run_forks(state):
-    """Run the program with each fork function, and return the outcomes of gmongo."""
+    """Run the program ``forked_child`` with each fork function, and return the outcomes of gmongo."""
     return run_both(
         lambda driver: run_each(FORK_FUNCTIONS, lambda fork_function: run_fork(driver, fork_function, state))
     )["gmongo"]

@@ -56,7 +56,7 @@ class SlowNameServer(NameServer):
 class SlowResolver(Resolver):
     """Thread resolver of gevent.
 
-    Each lookup blocks its native thread until the test sets ``gate``, like the C library.
+    As in the C library, each lookup blocks its native thread. The test sets ``gate`` to end lookups.
     """
 
     def __init__(self) -> None:

@@ -101,20 +101,20 @@ def fork(fork_setup, server):
     return run
 
 
-def requested_ids_by_connection(server, name="find"):
+def requested_ids_by_connection(server):
     """Return the document IDs in the filters of the find commands on each connection."""
     requests = {}
     for each in server.received:
-        if each.name == name:
+        if each.name == "find":
             requests.setdefault(each.connection, []).append(each.command["filter"].get("_id"))
     return requests
 
 
-def session_ids_of_find(server, reader):
+def session_ids_of_find(server, requested_id):
     return {
         bytes(each.command["lsid"]["id"])
         for each in server.received
-        if each.name == "find" and each.command["filter"].get("_id") == reader
+        if each.name == "find" and each.command["filter"].get("_id") == requested_id
     }
 
 
@@ -260,7 +260,7 @@ until_sent()
     "kill", ["", "    reader.kill()\n    print(type(reader.value).__name__)\n"], ids=["", "killed"]
 )
 def test_pending_operation_of_parent_succeeds_after_fork(fork, server, delayed_find, kill):
-    """The child has a copy of the waiting greenlet, and kills the copy if `kill` is true."""
+    """The child has a copy of the waiting greenlet, and kills the copy if `kill` is not empty."""
     program = f"""
 def work():
 {kill}    print(client.db.c.find_one({{"_id": "child"}})["_id"])

@@ -30,7 +30,7 @@ from gmongo import MongoClient
 
 @contextmanager
 def started_program(program, *arguments):
-    """Start a program in another process, and kill the process at the end of the block."""
+    """Start a program in a child process, and kill the process at the end of the block."""
     with gevent.subprocess.Popen(
         [sys.executable, "-u", "-W", "error", "-c", PRELUDE + program, *arguments],
         stdin=subprocess.PIPE,
@@ -52,7 +52,7 @@ def output_of(child, stdin=None):
 
 
 def output_of_program(program, *arguments):
-    """Run a program in another process, and return its output."""
+    """Run a program in a child process, and return its output."""
     with started_program(program, *arguments) as child:
         return output_of(child)
 

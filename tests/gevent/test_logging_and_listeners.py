@@ -1,7 +1,7 @@
 """Tests of log handlers and event listeners that switch to the hub, are slow, or raise errors.
 
 The process is monkey-patched. Many greenlets use one client, some with short timeouts. All
-operations must succeed, no resource may be lost, and the process must end.
+other operations must succeed, no resource may be lost, and the process must end.
 """
 
 from __future__ import annotations

@@ -285,7 +285,7 @@ def test_decoder_that_reads_its_own_cursor_raises_invalid_operation(setup: Reade
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("error", [GreenletExit, gevent.Timeout])
-def test_interrupted_with_block_of_cursor_sends_no_command_and_kills_cursor(
+def test_interrupted_with_block_of_cursor_kills_cursor_later(
     setup: ReaderSetup, kind: str, error: type[BaseException]
 ) -> None:
     cursor = KINDS[kind](setup)

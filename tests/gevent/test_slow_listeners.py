@@ -1,4 +1,4 @@
-"""Tests that an interrupted greenlet does not wait while another greenlet runs a slow listener."""
+"""Tests that an interrupted greenlet does not wait while a second greenlet runs a slow listener."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def read_change_stream(client: MongoClient) -> None:
 
 OPERATIONS = {
     "find": (find, "find", {}),
-    "observed": (find, "find", {"slow_operation_ms": 60_000}),
+    "slow-operation log": (find, "find", {"slow_operation_ms": 60_000}),
     "session": (find_in_session, "find", {}),
     "transaction": (find_in_transaction, "find", {}),
     "cursor": (read_cursor, "getMore", {}),
@@ -78,7 +78,7 @@ def deployment(request: pytest.FixtureRequest, virtual_time: VirtualTime) -> Ite
 
 
 THROWN = {"kill": gevent.GreenletExit, "Timeout": gevent.Timeout(0), "ApplicationTimeout": ApplicationTimeout}
-# The list omits an Exception, after which the end of a transaction block waits for the abort.
+# After an Exception, the end of a transaction block waits for the abort, so the list omits this case.
 CASES = [
     (operation, kind)
     for operation in OPERATIONS

@@ -80,12 +80,12 @@ def scenarios(selected):
     return pytest.mark.parametrize("scenario", selected, ids=lambda scenario: scenario.name.replace(" ", "-"))
 
 
-def explore_scenario(scenario, kind, real_deployment, yields_in_events=False):
+def explore_scenario(scenario, kind, real_deployment, listeners_switch=False):
     if real_deployment is not None and not scenario.is_real:
         pytest.skip("the scenario needs a simulated deployment")
     if real_deployment is not None and real_deployment.version < scenario.oldest_server:
         pytest.skip("the server is MongoDB {}.{}, and lacks the command".format(*real_deployment.version))
-    return explore(scenario, kind, yields_in_events, real_deployment)
+    return explore(scenario, kind, listeners_switch, real_deployment)
 
 
 @pytest.mark.one_in(24)
@@ -127,41 +127,41 @@ def test_interruption_at_any_switch_loses_nothing(scenario, kind, real_deploymen
 @pytest.mark.one_in(3)
 @kinds(KILL, *LONG)
 @scenarios([scenario for scenario in SCENARIOS if not scenario.is_restarted])
-def test_interruption_loses_nothing_with_yielding_listeners(scenario, kind, real_deployment):
-    """Use listeners that switch to the hub in each command, pool, heartbeat and topology event."""
-    _switches, thrown = explore_scenario(scenario, kind, real_deployment, yields_in_events=True)
+def test_interruption_loses_nothing_with_switching_listeners(scenario, kind, real_deployment):
+    """Use a listener that switches to the hub in each command, pool and heartbeat event."""
+    _switches, thrown = explore_scenario(scenario, kind, real_deployment, listeners_switch=True)
     assert thrown
 
 
-class YieldingProcessor(SpanProcessor):
+class SwitchingProcessor(SpanProcessor):
     """Span processor that switches to the hub at the end of each span."""
 
     def __init__(self):
         self.count = 0
-        self.open = set()
+        self.open_spans = set()
 
     def on_start(self, span, parent_context=None):
         self.count += 1
-        self.open.add(span.context.span_id)
+        self.open_spans.add(span.context.span_id)
 
     def on_end(self, span):
-        self.open.discard(span.context.span_id)
+        self.open_spans.discard(span.context.span_id)
         sleep(0)
 
 
 @pytest.mark.one_in(3)
 @kinds(KILL, *LONG)
 @scenarios([scenario for scenario in SCENARIOS if not scenario.is_restarted])
-def test_interruption_loses_nothing_with_yielding_span_processor(scenario, kind, monkeypatch, real_deployment):
+def test_interruption_loses_nothing_with_switching_span_processor(scenario, kind, monkeypatch, real_deployment):
     """Check that the driver also ends each started span."""
-    spans, provider = YieldingProcessor(), TracerProvider(shutdown_on_exit=False)
+    spans, provider = SwitchingProcessor(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(spans)
-    observed = TelemetrySettings(traces=True, tracer_provider=provider, slow=60.0)
-    monkeypatch.setattr(ClientOptions, "telemetry", lambda self: observed)
+    telemetry = TelemetrySettings(traces=True, tracer_provider=provider, slow=60.0)
+    monkeypatch.setattr(ClientOptions, "telemetry", lambda self: telemetry)
     _switches, thrown = explore_scenario(scenario, kind, real_deployment)
     assert thrown
     assert spans.count
-    assert spans.open == set()
+    assert spans.open_spans == set()
     assert trace.get_current_span() is trace.INVALID_SPAN
 
 
@@ -173,7 +173,7 @@ def public_names(kind):
 def names_with_scenario(kind):
     """Return the public names of a class for which a scenario exists.
 
-    A scenario of another class counts if both classes share the function with the name.
+    A scenario of a second class counts if both classes have the same function under this name.
     """
     names = set()
     for group, rows in GROUPS.items():

@@ -67,8 +67,8 @@ def test_message_of_any_size_is_received(transport_and_peer, size):
 def test_messages_in_one_packet_are_received_separately(transport_and_peer):
     transport, peer = transport_and_peer
     sizes = [5, 16_000, 3, 20_000, 7, 15_000, 15_000, 0]
-    push_all = b"".join(message(bytes([number]) * size, number) for number, size in enumerate(sizes))
-    gevent.spawn(send_all, peer, push_all)
+    packet = b"".join(message(bytes([number]) * size, number) for number, size in enumerate(sizes))
+    gevent.spawn(send_all, peer, packet)
     for number, size in enumerate(sizes):
         assert bytes(transport.receive(number)[3]) == bytes([number]) * size
 
@@ -102,7 +102,7 @@ def test_connect_to_unix_socket_succeeds(tmp_path):
 
 
 class ScriptedSocket:
-    """Socket whose methods raise errors."""
+    """Socket whose next method calls raise the scripted errors."""
 
     def __init__(self, sock, **script):
         self._sock = sock

@@ -30,7 +30,7 @@ def stored_answer(number: int) -> str:
     return f"the answer to {number}"
 
 
-def outcome_of(operate: Callable[[str], None], token: str) -> Exception | None:
+def run_and_return_error(operate: Callable[[str], None], token: str) -> Exception | None:
     """Run an operation, and return the error that the operation raises.
 
     The greenlet returns the error, because gevent prints an error that a greenlet raises.
@@ -89,7 +89,7 @@ class Actor:
             self.acknowledged.append(token)
 
     def _operate_until_killed(self, token: str, delay: float) -> bool:
-        work = gevent.spawn(outcome_of, self.operate, token)
+        work = gevent.spawn(run_and_return_error, self.operate, token)
         work.join(delay)
         work.kill()
         try:
@@ -133,12 +133,12 @@ class Inserter(Actor):
             else:
                 collection.insert_many([{"_id": token}, {"_id": more}])
         except (DuplicateKeyError, BulkWriteError) as error:
-            if self._is_retried and "E11000" in str(error):
+            if self._supports_retryable_writes and "E11000" in str(error):
                 raise Violation(f"{token} was inserted a second time: {error}") from error
             raise
 
     @property
-    def _is_retried(self) -> bool:
+    def _supports_retryable_writes(self) -> bool:
         """Return True if the deployment supports retryable writes."""
         return self.client.topology_description.topology_type_name not in ("Single", "Unknown")
 
@@ -157,7 +157,7 @@ class Updater(Actor):
             return
         document = collection.find_one_and_update(target, change, return_document=ReturnDocument.AFTER)
         if token not in document["tokens"] or document["_id"] != target["_id"]:
-            raise Violation(f"{token}: the reply of another operation: {document}")
+            raise Violation(f"{token}: the reply does not belong to this operation: {document}")
 
     def check(self, client: MongoClient[Any]) -> None:
         documents = list(client.history.lists.find())

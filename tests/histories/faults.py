@@ -26,7 +26,7 @@ _COMMANDS = (
 
 
 class Faults:
-    """Causes random faults of a deployment, and repairs the faults.
+    """Random faults of a deployment, and their repair.
 
     :ivar log: a line of text with the virtual time and the kind of each fault.
     """

@@ -130,7 +130,7 @@ class History:
     def _finish(self, actors: list[Actor], greenlets: list[Any], final_client: MongoClient[Any]) -> None:
         """Wait until all actors except the watchers have ended.
 
-        Finally insert a document whose change event stops the watchers.
+        Then insert a document whose change event ends the watchers.
         """
         watchers = [greenlet for actor, greenlet in zip(actors, greenlets, strict=True) if isinstance(actor, Watcher)]
         others = [greenlet for greenlet in greenlets if greenlet not in watchers]

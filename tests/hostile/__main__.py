@@ -49,11 +49,11 @@ def main(arguments: list[str]) -> int:
     """Run campaigns. Return the number of violations as exit status, at most 100."""
     parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__)
     parser.add_argument("campaign", nargs="?", choices=(*CAMPAIGNS, "soak"), help="all campaigns by default")
-    parser.add_argument("--cases", type=int, default=100_000, help="cases of each campaign, or interrupts of the soak")
-    parser.add_argument("--minutes", type=float, help="total time, no limit by default")
+    parser.add_argument("--cases", type=int, default=100_000, help="cases of each campaign (late, soak: interrupts)")
+    parser.add_argument("--minutes", type=float, help="total time in minutes, no limit by default")
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "big"), help="random by default")
-    parser.add_argument("--first", type=int, default=0, help="the number of the first case, or step of the soak")
-    parser.add_argument("--topology", choices=tuple(TOPOLOGIES), help="topology of the soak, all by default")
+    parser.add_argument("--first", type=int, default=0, help="number of the first case, or of the first step")
+    parser.add_argument("--topology", choices=tuple(TOPOLOGIES), help="topology of the soak, all topologies by default")
     options = parser.parse_args(arguments)
     campaigns: dict[str, _Campaign] = {}
     if options.campaign != "soak":

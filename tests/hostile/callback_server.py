@@ -55,7 +55,7 @@ class CallbackServer:
     def __init__(self, answer: Answer, **options: Any) -> None:
         self.answer = answer
         self.sockets: set[Any] = set()
-        self.lost = 0  # number of connections that the client or the server has closed
+        self.closed_count = 0  # number of connections that the client or the server has closed
         self._server = StreamServer(("127.0.0.1", 0), self._serve, **options)
         self._server.start()
         self.port: int = self._server.server_port
@@ -94,7 +94,7 @@ class CallbackServer:
             pass
         finally:
             self.sockets.discard(sock)
-            self.lost += 1
+            self.closed_count += 1
             stream.close()
             sock.close()
 

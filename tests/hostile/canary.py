@@ -35,12 +35,12 @@ from tests.support.listeners import ForwardingListener
 
 DRIVER = str(Path(gmongo.__file__).parent)
 TESTS = str(Path(__file__).parent.parent)
-_OBSERVED = {
+_TELEMETRY_VARIABLES = {
     "OTEL_PYTHON_INSTRUMENTATION_MONGODB_ENABLED": "true",
     "OTEL_PYTHON_INSTRUMENTATION_MONGODB_METRICS_ENABLED": "true",
     "OTEL_PYTHON_INSTRUMENTATION_MONGODB_QUERY_TEXT_MAX_LENGTH": "100000",
 }
-_AROUND = 150
+_AROUND = 150  # characters of the output before a secret
 
 
 class Finding(NamedTuple):
@@ -70,7 +70,7 @@ class Canary:
 
     :param secrets: the secrets, keyed by their names.
     :ivar findings: the secrets that were found in the output.
-    :ivar used_channels: the output channels in which the driver has written any text.
+    :ivar used_channels: the output channels to which the driver has written any text.
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
@@ -86,7 +86,7 @@ class Canary:
         tracers = TracerProvider(shutdown_on_exit=False)
         tracers.add_span_processor(SimpleSpanProcessor(self._spans))
         meters = MeterProvider([self._metrics], shutdown_on_exit=False)
-        enter(patch.dict("os.environ", _OBSERVED))
+        enter(patch.dict("os.environ", _TELEMETRY_VARIABLES))
         enter(patch("opentelemetry.trace._TRACER_PROVIDER", tracers))
         enter(patch("gmongo._telemetry.metrics.get_meter_provider", lambda: meters))
         enter(patch("gmongo.monitoring.listeners._registered", [_SearchingListener(self)]))
@@ -143,7 +143,7 @@ class Canary:
             gevent.sleep(0.05)
 
     def search_objects(self) -> None:
-        """Search the repr, the str and the pickle of each living driver object."""
+        """Search the repr and the str of each living driver object, and all parts of each exception."""
         # Release unreferenced objects first, because the search concerns only living objects.
         gc.collect()
         for each in gc.get_objects():

@@ -112,7 +112,7 @@ class Child:
             raise
         finally:
             os.close(self._reads)
-            # The SIGCHLD handler of the event loop has already reaped the child.
+            # The SIGCHLD handler of the event loop may have reaped the child.
             with contextlib.suppress(ChildProcessError):
                 gevent.os.waitpid(self.pid, 0)
         try:
@@ -124,7 +124,7 @@ class Child:
     def _read(self) -> bytes:
         gevent.socket.wait_read(self._reads)
         if os.getpid() != self._parent:
-            # A later child has a copy of this greenlet, which must not read the pipe.
+            # A child that forks later has a copy of this greenlet. The copy must not read the pipe.
             raise GreenletExit
         return os.read(self._reads, 1 << 16)
 

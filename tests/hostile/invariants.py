@@ -27,18 +27,18 @@ class CommandEventChecker(CommandListener):
     """Listener that checks that each CommandStartedEvent has exactly one end event."""
 
     def __init__(self) -> None:
-        self.open: dict[int, str] = {}
+        self.open_commands: dict[int, str] = {}
         self.count = 0
         self.faults: list[str] = []
 
     def started(self, event: Any) -> None:
         self.count += 1
-        if event.request_id in self.open:
+        if event.request_id in self.open_commands:
             self.faults.append(f"{event.command_name} was started twice")
-        self.open[event.request_id] = event.command_name
+        self.open_commands[event.request_id] = event.command_name
 
     def succeeded(self, event: Any) -> None:
-        if self.open.pop(event.request_id, None) is None:
+        if self.open_commands.pop(event.request_id, None) is None:
             self.faults.append(f"{event.command_name} ended without a start")
 
     failed = succeeded
@@ -71,12 +71,12 @@ def check_nothing_in_use(client: MongoClient[Any], commands: CommandEventChecker
     """
     for _ in range(10_000):
         busy = [s for s in client.pool_stats() if s["in_use"] or s["pending"] or s["waiting"] or s["draining"]]
-        if not busy and not client._executor.sessions.in_use and not commands.open:
+        if not busy and not client._executor.sessions.in_use and not commands.open_commands:
             break
         gevent.sleep(0.001)
     else:
         raise Violation(
-            f"not at rest: {busy}, sessions in use: {client._executor.sessions.in_use}, commands {commands.open}"
+            f"in use: {busy}, {client._executor.sessions.in_use} sessions; without end event: {commands.open_commands}"
         )
     if commands.faults:
         raise Violation(str(commands.faults))

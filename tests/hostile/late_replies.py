@@ -53,7 +53,7 @@ class _Server:
         self.rng = rng
         self.compresses = compresses
         self.cursors = count(1)
-        self.open: set[int] = set()  # IDs of the cursors that the client has not killed
+        self.open_cursors: set[int] = set()  # IDs of the cursors that the client has not killed
         self.peer = CallbackServer(self.answer)
         self._filling = {size: bytes(size) for size in _SIZES}
 
@@ -62,7 +62,7 @@ class _Server:
             reply = {**hello(self.peer.name), **({"compression": ["zlib"]} if self.compresses else {})}
             return hello_message(reply, command, number)
         if name == "killCursors":
-            self.open -= set(command["cursors"])
+            self.open_cursors -= set(command["cursors"])
             return message(bson.encode({"ok": 1.0}), number)
         if name in ("endSessions", "killSessions"):
             return message(bson.encode({"ok": 1.0}), number)
@@ -78,11 +78,11 @@ class _Server:
         document = {"_id": command["filter"]["_id"], "filling": filling}
         cursor_id = 0
         if not command.get("singleBatch"):
-            # A larger reply has no cursor, because the client does not read the cursor ID of a
-            # large late reply.
+            # A reply with a cursor has about 30,000 bytes at most, because the client does not read
+            # the cursor ID of a larger late reply.
             document["filling"] = filling[:30_000]
             cursor_id = next(self.cursors)
-            self.open.add(cursor_id)
+            self.open_cursors.add(cursor_id)
         return {"ok": 1.0, "cursor": {"id": Int64(cursor_id), "ns": f"{_DATABASE}.c", "firstBatch": [document]}}
 
     def _compress(self, plain: bytes) -> bytes:
@@ -170,13 +170,13 @@ class _Step:
 
     def _wait_for_late_replies(self, client: MongoClient[Any]) -> None:
         for _ in range(1000):
-            # The client cannot kill the cursor in a reply that it has not read before the
-            # connection closes. With a short wait, each lost connection may leave a cursor.
-            lost = self.server.peer.lost if self.patience == _SHORT_WAIT else 0
-            if len(self.server.open) <= lost and not client.pool_stats()[0]["draining"]:
+            # The client cannot kill the cursor in a reply that the client has not read before the
+            # connection closes. With a short wait, each closed connection may leave a cursor.
+            closed_count = self.server.peer.closed_count if self.patience == _SHORT_WAIT else 0
+            if len(self.server.open_cursors) <= closed_count and not client.pool_stats()[0]["draining"]:
                 return
             gevent.sleep(0.002)
-        raise Violation(f"left: {client.pool_stats()} and the cursors {sorted(self.server.open)[:5]}")
+        raise Violation(f"after the wait: {client.pool_stats()}, cursors {sorted(self.server.open_cursors)[:5]}")
 
     def _run_worker(self) -> None:
         try:
@@ -201,7 +201,7 @@ class _Step:
                     self._request()
         except gevent.Timeout as timeout:
             if timeout is not own_timeout:
-                self.faults.append(f"{timeout!r} of another")
+                self.faults.append(f"a foreign timeout was raised: {timeout!r}")
             self._count()
         except PyMongoError as error:
             if not error.timeout:
@@ -223,7 +223,7 @@ class _Step:
         else:
             reply_number = self.collection.database.command("ask", number=number)["number"]
         if reply_number != number:
-            self.faults.append(f"request {number} got the reply to {reply_number}")
+            self.faults.append(f"request {number} got the reply to request {reply_number}")
         self.answered += 1
         # The average increases on a busy machine.
         self._pace += (monotonic() - started - self._pace) / 20

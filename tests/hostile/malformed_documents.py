@@ -130,7 +130,7 @@ def mutate_document(document: dict[str, Any], rng: random.Random) -> dict[str, A
 
 
 def encode_document(document: dict[str, Any]) -> bytes:
-    """Encode a document. If BSON cannot encode the document, return an encoded error reply instead."""
+    """Encode a document. If BSON cannot encode the document, encode a constant document instead."""
     try:
         return bson.encode(document)
     except Exception:

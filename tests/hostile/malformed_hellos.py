@@ -24,7 +24,7 @@ from tests.hostile.malformed_documents import damage_message, encode_document, m
 from tests.hostile.malformed_replies import hello_message, quick_checks
 from tests.support.greenlets import living_greenlets
 
-_AT_ONCE = 8
+_CONCURRENT_CASES = 8
 _STALE = Nearest(max_staleness=90)
 _W2 = WriteConcern(2)
 _FIELDS = (
@@ -41,7 +41,7 @@ class _Case:
 
     def __init__(self, seed: int, number: int) -> None:
         self.rng = rng = random.Random(f"{seed}:{number}")
-        self.bad_hellos = rng.choice((1, 2, 3))  # number of malformed hello replies
+        self.bad_hellos = rng.choice((1, 2, 3))  # minimum number of malformed hello replies
         self.damages_bytes = rng.random() < 0.25
         self.replies_are_correct = False
         self.count = 0
@@ -68,11 +68,11 @@ class _Case:
         return damage_message(raw, self.rng) if self.damages_bytes else raw
 
     def run(self) -> BaseException | None:
-        """Run an operation while the server sends malformed hello replies.
+        """Run two operations while the server sends malformed hello replies.
 
-        Return the error of the operation, or None.
+        Return the error of the first operation, or None.
 
-        :raises Violation: the operation raises an undocumented error, or the client does not
+        :raises Violation: an operation raises an undocumented error, or the client does not
             recover.
         """
         commands, rng = CommandEventChecker(), self.rng
@@ -98,8 +98,8 @@ class _Case:
                 attempt(rng.choice(operations))
                 self.replies_are_correct = True
                 self._recover(client)
-            if commands.open or commands.faults:
-                raise Violation(f"commands {commands.open} {commands.faults}")
+            if commands.open_commands or commands.faults:
+                raise Violation(f"without end event: {commands.open_commands}, faults: {commands.faults}")
         return error
 
     def _recover(self, client: MongoClient[Any]) -> None:
@@ -138,7 +138,7 @@ class MalformedHellos:
         """
         end = None if seconds is None else monotonic() + seconds
         before = resource_counts()
-        pool = Pool(_AT_ONCE)
+        pool = Pool(_CONCURRENT_CASES)
         try:
             with quick_checks(), silent_stderr():
                 for number in range(first_number, first_number + cases):

@@ -31,7 +31,7 @@ from tests.hostile.invariants import (
 from tests.hostile.malformed_documents import damage_message, encode_document, mutate_document
 
 _RAW: CodecOptions[Any] = CodecOptions(document_class=RawBSONDocument)
-_AT_REST_EVERY = 20
+_CHECK_EVERY = 20  # cases
 
 
 def _transaction(client: MongoClient[Any]) -> None:
@@ -193,7 +193,7 @@ class MalformedReplies:
         try:
             self.findings.count_outcome(attempt(lambda: operation(client)))
             self._wrong = 0
-            if number % _AT_REST_EVERY == 0:
+            if number % _CHECK_EVERY == 0:
                 check_nothing_in_use(client, commands)
                 check_correct_reply(client, number)
         except Violation as violation:
@@ -204,7 +204,7 @@ class MalformedReplies:
 def check_correct_reply(client: MongoClient[Any], number: int) -> None:
     """Check that the client accepts a correct reply.
 
-    :raises Violation: the client rejects the reply, or returns a reply that belongs to another
+    :raises Violation: the client rejects the reply, or returns the reply to a different
         request.
     """
     with gevent.Timeout(5, Violation("the client does not use a good server within 5 s")):

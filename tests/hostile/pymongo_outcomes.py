@@ -51,7 +51,7 @@ def main(cases: int, seed: int) -> Counter[str]:
                 outcomes["no end within 5 s"] += 1
                 client = None
             except Exception as error:
-                outcomes["other errors"] += 1
+                outcomes["undocumented errors"] += 1
                 outcomes[f"  {type(error).__name__}"] += 1
             else:
                 outcomes["results"] += 1

@@ -86,7 +86,7 @@ class ResourceGrowth:
     def line(self) -> str:
         """Return one line of text with the rise of each resource."""
         if len(self.steps) < _LEAST_STEPS:
-            return f"no slopes of {len(self.steps)} steps"
+            return f"no regression line of {len(self.steps)} steps"
         formats = {name: "{:+.2%}" if name in _RELATIVE else "{:+.2f}" for name in _TOLERANCE}
         shown = (f"{name} {formats[name].format(rise)}" for name, (rise, _error) in self.rises().items())
         return "rises after the warm-up: " + ", ".join(shown)

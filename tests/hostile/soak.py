@@ -3,7 +3,7 @@
 Each step has a new simulated deployment and a new client. Greenlets (*workers*) run operations of
 each kind. Kills and timeouts interrupt the workers, and the process forks. Faults of the deployment
 are elections, closed connections, malformed replies, frozen or overloaded members, and restarts. At
-the end of each step, all faults end, and the invariants are checked. The seed and the step number
+the end of each step, all faults end, and the step checks the invariants. The seed and the step number
 determine the random choices of a step, so that a run can continue an earlier run.
 """
 
@@ -52,12 +52,12 @@ _WORKERS = 16
 _COMMANDS = ("find", "insert", "update", "getMore", "aggregate", "commitTransaction", "abortTransaction", "hello")
 _FIXED = 40  # Number of documents that no operation changes.
 _COUNTERS = 8
-_QUIET = 30.0  # Seconds in which all workers must end after the last interruption.
-# Seconds in which operations of other greenlets must end after the client is closed.
+_END_LIMIT = 30.0  # Seconds in which all workers must end after the last interruption.
+# Seconds in which the client must publish the remaining pool events after its close.
 _CLOSE_GRACE = 10.0
 _FORKS = 2  # Number of forks in each step.
 _BETWEEN_FAULTS = 30  # Minimum number of operations between two faults.
-_OF_CHILD = 100  # Number of interruptions in a forked child.
+_INTERRUPTS_OF_CHILD = 100  # Number of interruptions in a forked child.
 
 
 class WorkerObject:
@@ -168,8 +168,8 @@ class Step:
             limit = monotonic() + _CLOSE_GRACE
             while (actual := self._connections.faults(0)) and monotonic() < limit:
                 gevent.sleep(0.01)
-            if actual or self._commands.open:
-                raise Violation(f"after close(): {actual} {self._commands.open}")
+            if actual or self._commands.open_commands:
+                raise Violation(f"after close(): {actual}, without end event: {self._commands.open_commands}")
         self.db = self.deployment = None  # type: ignore[assignment]
 
     def _start(self) -> Any:
@@ -205,12 +205,12 @@ class Step:
             gevent.sleep(0.0005)
 
     def _wait_for_workers(self) -> None:
-        limit = monotonic() + _QUIET
+        limit = monotonic() + _END_LIMIT
         while self._greenlets and monotonic() < limit:
             gevent.sleep(0.005)
         if self._greenlets:
             where = "\n".join(format_run_info())[-6000:]
-            raise Violation(f"{len(self._greenlets)} workers do not end within {_QUIET} s: {where}")
+            raise Violation(f"{len(self._greenlets)} workers do not end within {_END_LIMIT} s: {where}")
 
     def _start_worker(self) -> None:
         rng = self.rng
@@ -304,7 +304,7 @@ class Step:
         self._connections.count.clear()
         self._acknowledged, self._pairs, self._attempted, self._acknowledged_counts = set(), [], Counter(), Counter()
         self.interrupts = self.operations = 0
-        self.remaining_interrupts, self._forks_at, self._next = _OF_CHILD, [], (number + 1) * 1_000_000
+        self.remaining_interrupts, self._forks_at, self._next = _INTERRUPTS_OF_CHILD, [], (number + 1) * 1_000_000
         self._interrupt_workers()
         self._wait_for_workers()
         if self.violations:
@@ -481,8 +481,8 @@ class Step:
                 gevent.sleep(0.01)
 
 
-_KEPT_BY_CYCLES = (WorkerObject, Connection, PinnedConnection, ServerCursor, ServerSession)
-_GONE_WITH_THE_CLIENT = (*_KEPT_BY_CYCLES, MongoClient, Pool, Topology, Monitor, Transport)
+_NEVER_IN_CYCLES = (WorkerObject, Connection, PinnedConnection, ServerCursor, ServerSession)
+_RELEASED_WITH_CLIENT = (*_NEVER_IN_CYCLES, MongoClient, Pool, Topology, Monitor, Transport)
 
 
 class Soak:
@@ -577,19 +577,21 @@ class Soak:
         raise Violation(f"{descriptors} descriptors, {before[1]} before")
 
     def _check_cycles(self, number: int) -> None:
-        """Check that no reference cycle contains a worker object, connection, cursor or session."""
+        """Check that no reference cycle contains a worker object, connection, cursor or session, and
+        that the objects of the client do not outlive the client.
+        """
         gc.set_debug(gc.DEBUG_SAVEALL)
         gc.collect()
         gc.set_debug(0)
-        actual = Counter(type(each).__name__ for each in gc.garbage if isinstance(each, _KEPT_BY_CYCLES))
+        actual = Counter(type(each).__name__ for each in gc.garbage if isinstance(each, _NEVER_IN_CYCLES))
         frames = {f"{each.f_code.co_name}:{each.f_lineno}" for each in gc.garbage if isinstance(each, FrameType)}
         gc.garbage.clear()
         gc.collect()
         if actual:
             self.findings.violations.append((number, f"in cycles: {dict(actual)}, frames {sorted(frames)[:40]}"))
-        for _ in range(150):  # A stopped monitor may still run for a short time.
+        for _ in range(150):  # The monitor of a closed client may still run for a short time.
             gc.collect()  # A reference cycle may be garbage since the previous collection.
-            remaining = [each for each in gc.get_objects() if isinstance(each, _GONE_WITH_THE_CLIENT)]
+            remaining = [each for each in gc.get_objects() if isinstance(each, _RELEASED_WITH_CLIENT)]
             if not remaining:
                 return
             names = Counter(type(each).__name__ for each in remaining)

@@ -1,4 +1,4 @@
-"""Tests of a client whose server violates the protocol, refuses commands, or stops."""
+"""Tests of a client whose server violates the protocol, returns errors, or does not reply."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def check_resources(client, server, sessions_lost):
     """Check that no connection is in use, that new operations succeed, and that the client ends its
     sessions.
 
-    :param sessions_lost: the number of sessions that the client discarded because their connection
-        failed. The client ends such a session if the server may have an open cursor.
+    :param sessions_lost: the number of sessions that `close` does not end. The client discards a session whose
+        connection failed, unless the server may have an open cursor of the session.
     """
     for pool in client.pool_stats():
         assert (pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0)
@@ -106,7 +106,7 @@ def test_error_of_timeout_before_send_contains_no_negative_limit(server):
 
 
 @pytest.mark.parametrize(
-    "extra_bytes", [b"\x10\0\0\0" * 4, b"\xff" * 40, bytes(16)], ids=["other reply", "noise", "zeros"]
+    "extra_bytes", [b"\x10\0\0\0" * 4, b"\xff" * 40, bytes(16)], ids=["second reply", "noise", "zeros"]
 )
 @pytest.mark.parametrize("write", [False, True], ids=["read", "write"])
 def test_bytes_after_reply_close_connection_without_failing_operation(extra_bytes, write):

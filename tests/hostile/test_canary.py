@@ -71,8 +71,8 @@ ALLOWED: tuple[tuple[str, str, str], ...] = (
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _freeze_existing_objects() -> Iterator[None]:
-    """Exclude objects that exist before the tests, so that the searches are fast."""
+def _unfreeze_objects_of_tests() -> Iterator[None]:
+    """After the tests, collect the unreferenced objects that :class:`Canary` has frozen."""
     yield
     freeze_living_objects()
 
@@ -124,7 +124,7 @@ NONCE = bytes(range(32))
 
 
 def message_with_command(command: Any) -> str:
-    """Return an error reply whose message contains the whole command."""
+    """Return an error message that contains the whole command."""
     return f"cannot do {bson.json_util.dumps(command)}, {command!r}"
 
 
@@ -145,8 +145,8 @@ def aws_answer(command: Any) -> dict[str, Any]:
 
 
 def first_reply(mechanism: str) -> Any:
-    """Return the first reply of the server in an authentication with `mechanism`. After this reply,
-    the client sends the secret in the second step of the mechanism.
+    """Return the first reply of the server in an authentication with `mechanism`. For MONGODB-AWS and
+    the OIDC login of a human, the client then sends the secret in a second step.
     """
     if mechanism == "MONGODB-AWS":
         return aws_answer

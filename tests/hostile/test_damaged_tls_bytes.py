@@ -1,4 +1,4 @@
-"""Tests of TLS connections whose bytes a proxy damages, and tests of certificate checks."""
+"""Test of a client with TLS behind a proxy that damages bytes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class DamagingProxy:
     """Proxy that forwards bytes between client and server, and damages random bytes.
 
     :ivar rate: the share of received pieces that the proxy damages.
-    :ivar hit: the number of received pieces that the proxy has damaged.
+    :ivar damaged_count: the number of received pieces that the proxy has damaged.
     """
 
     def __init__(self, port: int, rng: random.Random) -> None:
         self._port = port
         self._rng = rng
         self.rate = 0.0
-        self.hit = 0
+        self.damaged_count = 0
         self._server = StreamServer(("127.0.0.1", 0), self._serve)
         self._server.start()
         self.port: int = self._server.server_port
@@ -54,7 +54,7 @@ class DamagingProxy:
         try:
             while data := source.recv(16384):
                 if self._rng.random() < self.rate:
-                    self.hit += 1
+                    self.damaged_count += 1
                     data, delayed = self._damage(data, delayed)
                     if data is None:
                         return
@@ -89,7 +89,7 @@ def test_damaged_tls_bytes_raise_documented_errors_and_no_wrong_reply(files: Sim
     rng, commands = random.Random(19), CommandEventChecker()
     context = SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(files.server)
-    right = 0
+    correct_replies = 0
     with silent_stderr(), TlsServer(context) as server:
         proxy = DamagingProxy(server.port, rng)
         options: dict[str, Any] = {
@@ -103,11 +103,11 @@ def test_damaged_tls_bytes_raise_documented_errors_and_no_wrong_reply(files: Sim
                 found: list[Any] = []
                 error = attempt(lambda number=number, found=found: found.append(client.d.c.find_one({"_id": number})))
                 assert found in ([], [{"_id": number}])
-                right += bool(found)
+                correct_replies += bool(found)
                 assert error is None or isinstance(error, PyMongoError)
             proxy.rate = 0.0
             eventually(lambda: attempt(lambda: client.d.command("ping")) is None)
             check_nothing_in_use(client, commands)
         proxy.close()
-    assert proxy.hit > 20
-    assert right > 200
+    assert proxy.damaged_count > 20
+    assert correct_replies > 200

@@ -63,7 +63,7 @@ def _upload(client: Any) -> None:
         stream.write(b"abc")
 
 
-# Public method -> function that calls the method. LOCAL lists methods that need no server.
+# Public method -> function that calls the method. LOCAL lists the remaining methods.
 OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "Collection.aggregate": lambda c: list(c.d.c.aggregate([])),
     "Collection.aggregate_raw_batches": lambda c: list(c.d.c.aggregate_raw_batches([])),

@@ -30,9 +30,9 @@ MISSPELLINGS: dict[str, Callable[[str, random.Random], str]] = {
 }
 
 
-def _with_letter_replaced(name: str, rng: random.Random, replaced: Callable[[str], str]) -> str:
+def _with_letter_replaced(name: str, rng: random.Random, replace: Callable[[str], str]) -> str:
     position = rng.randrange(len(name))
-    return name[:position] + replaced(name[position]) + name[position + 1 :]
+    return name[:position] + replace(name[position]) + name[position + 1 :]
 
 
 @with_cases
@@ -63,7 +63,7 @@ def test_error_names_misspelled_option(uri: str) -> None:
 
 @pytest.mark.parametrize("name", ["tls", "ssl", "TLS", "tlsCAFile", "authSource", "authMechanism"])
 @with_cases
-def test_protective_option_inside_other_uri_part_raises_error(uri: str, name: str) -> None:
+def test_protective_option_inside_wrong_uri_part_raises_error(uri: str, name: str) -> None:
     with pytest.raises(InvalidURI, match=r"must be an option of its own"):
         MongoClient(uri.format(name), connect=False)
 

@@ -1,4 +1,4 @@
-"""Tests of replies that claim a large size, to a client in a process with limited memory."""
+"""Tests of the memory growth of a client that receives replies with a large claimed size."""
 
 from __future__ import annotations
 

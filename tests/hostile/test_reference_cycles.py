@@ -64,7 +64,7 @@ def run_with_exception_at(
     """
     request = Request()
     watched = weakref.ref(request)
-    run_state = ScenarioRun(scenario, deployment, yields_in_events=False)
+    run_state = ScenarioRun(scenario, deployment, listeners_switch=False)
 
     def act(request: Request) -> None:
         try:
@@ -96,11 +96,11 @@ def run_with_exception_at(
 OVERLOADED = {"ok": 0, "code": 462, "errorLabels": ["SystemOverloadedError", "RetryableError"]}
 
 
-@pytest.mark.parametrize("observed", [False, True])
+@pytest.mark.parametrize("logs_slow_operations", [False, True])
 @pytest.mark.parametrize("wait", ["no reply", "backoff"])
-def test_killed_greenlet_releases_local_variables(wait: str, observed: bool) -> None:
+def test_killed_greenlet_releases_local_variables(wait: str, logs_slow_operations: bool) -> None:
     """The killed greenlet does not catch the exception, and therefore refers to the exception."""
-    options: dict[str, Any] = {"slow_operation_ms": 60_000} if observed else {}
+    options: dict[str, Any] = {"slow_operation_ms": 60_000} if logs_slow_operations else {}
     with ScriptedServer() as server, MongoClient(server.name, baseBackoffMS=60_000, **options) as client:
         client.admin.command("ping")
         if wait == "no reply":

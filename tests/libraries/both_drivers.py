@@ -60,7 +60,7 @@ def outcomes_with_driver(
             timeout=_LIMIT,
             check=False,
         )
-    return _read(report) if report.exists() else (set(), set())
+    return _read_report(report) if report.exists() else (set(), set())
 
 
 def _environment(variables: Mapping[str, str]) -> dict[str, str]:
@@ -68,7 +68,7 @@ def _environment(variables: Mapping[str, str]) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "ignore", "C_FORCE_ROOT": "1", **variables}
 
 
-def _read(report: Path) -> tuple[set[str], set[str]]:
+def _read_report(report: Path) -> tuple[set[str], set[str]]:
     passed, others = set(), set()
     for case in ElementTree.parse(report).getroot().iter("testcase"):
         unsuccessful = {child.tag for child in case} & {"failure", "error", "skipped"}

@@ -1,12 +1,12 @@
-"""Functions that determine which driver an example application uses."""
+"""The URI of an example application, and the names of the drivers that connect to a deployment."""
 
 from __future__ import annotations
 
 from gmongo.testing import Deployment
 
 
-def database_of(deployment: Deployment, name: str) -> str:
-    """Return a URI of a deployment that contains a default database."""
+def uri_with_database(deployment: Deployment, name: str) -> str:
+    """Return a URI of the deployment. The URI contains the default database `name`."""
     return (
         deployment.uri.replace("/?", f"/{name}?") if "/?" in deployment.uri else f"{deployment.uri.rstrip('/')}/{name}"
     )

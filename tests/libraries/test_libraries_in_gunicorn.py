@@ -17,7 +17,7 @@ from gmongo.testing import Deployment
 from tests.apps.hosting import hosted, open_connections
 from tests.support.wait import until
 
-from .drivers import connected_drivers, database_of
+from .drivers import connected_drivers, uri_with_database
 from .sources import require_distributions
 from .visits import VISITS, Browser
 
@@ -67,7 +67,7 @@ def responses_to_visitors(name, driver, log, *options):
             *LOGGED,
             *options,
             f"examples.{name}.app:app",
-            MONGO_URI=database_of(deployment, "example"),
+            MONGO_URI=uri_with_database(deployment, "example"),
         ) as host,
     ):
         browser = Browser(host.port())

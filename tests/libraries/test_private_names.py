@@ -34,8 +34,8 @@ print(json.dumps({expression: repr(eval(expression)) for expression in json.load
 """
 
 
-def evaluate(line: str, names: list[str], uri: str) -> dict[str, str]:
-    completed = run_python("-c", line + PROGRAM, json.dumps(names), uri=uri)
+def evaluate(first_line: str, expressions: list[str], uri: str) -> dict[str, str]:
+    completed = run_python("-c", first_line + PROGRAM, json.dumps(expressions), uri=uri)
     assert completed.returncode == 0, completed.stderr
     return json.loads(completed.stdout)
 

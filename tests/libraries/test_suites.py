@@ -36,7 +36,7 @@ def compare_drivers(tests, folder, tmp_path, exceptions=frozenset(), **options):
     missing = expected - outcomes_with_driver("gmongo", tests, folder, tmp_path / "gmongo.log", **options)[0]
     if without_parameters(missing) - set(exceptions):
         missing -= outcomes_with_driver("gmongo", tests, folder, tmp_path / "gmongo-again.log", **options)[0]
-    print(f"PyMongo: {len(expected)} pass, {len(failing_with_pymongo)} fail; gmongo: {len(missing)} of the former fail")
+    print(f"PyMongo: {len(expected)} pass, {len(failing_with_pymongo)} fail; only with PyMongo: {len(missing)} pass")
     if missing or not expected:
         for log in sorted(tmp_path.glob("*.log")):
             print(log.name, *log.read_text(errors="replace").splitlines()[-100:], sep="\n")
@@ -56,7 +56,7 @@ def test_library_tests_pass_with_gmongo(suite, tmp_path):
     elif not suite.in_distribution:
         pytest.skip(f"{suite.checkout_variable} names no checkout; there is a script instead")
     elif not libraries_are_required():
-        pytest.skip("tox -e libraries runs it")
+        pytest.skip("tox -e libraries runs the suite")
     else:
         folder = source_of(suite.distribution)
     options = {"port": suite.port, "runner": suite.runner, "deployment": suite.deployment}

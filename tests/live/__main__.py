@@ -35,7 +35,7 @@ PARTS: dict[str, Callable[[Target, Report, argparse.Namespace], None]] = {
         target, report, options.calls, options.seed
     ),
     calls.PART: lambda target, report, options: calls.run(target, report, options.case),
-    campaigns.CAMPAIGN: lambda target, report, options: campaigns.campaign(target, report, options.steps, options.seed),
+    campaigns.CAMPAIGN: lambda target, report, options: campaigns.run(target, report, options.steps, options.seed),
     campaigns.MAIN_JOB: lambda target, report, options: campaigns.run_example_application(target, report),
     **_FOR_DISPOSABLE,
 }
@@ -45,20 +45,20 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.live", description=__doc__)
     uri = os.environ.get(URI_VARIABLE)
     parser.add_argument("uri", nargs="?", default=uri, help=f"connection string, default: {URI_VARIABLE}")
-    parser.add_argument("--mongod", type=int, metavar="N", help="start N members for the run; 0: a standalone")
+    parser.add_argument("--mongod", type=int, metavar="N", help="start a replica set of N members (0: a standalone)")
     parser.add_argument("--program", help="with --mongod: path of mongod")
     parser.add_argument("--tls", action="store_true", help="with --mongod: clients must use TLS")
     parser.add_argument("--mechanism", choices=MECHANISMS, help="with --mongod: access control, with this mechanism")
     parser.add_argument("--compressor", help="with --mongod: the compressor of all clients")
-    parser.add_argument("--disposable", metavar="NAME", help="name of the replica set, or HOST:PORT")
+    parser.add_argument("--disposable", metavar="NAME", help="permit all commands: name of replica set, or HOST:PORT")
     parser.add_argument("--one-mongos", metavar="URI", help="load balancer with one mongos, if URI has several")
     parser.add_argument("--api-version", metavar="N", help="Stable API version of all clients")
     parser.add_argument("--only", action="append", choices=PARTS, help="part to run, repeatable")
-    parser.add_argument("--case", default="", help="words in names of cases, except random calls")
+    parser.add_argument("--case", default="", help="text in the names of the cases to run")
     parser.add_argument("--calls", type=int, default=1000, metavar="N", help="random calls (1000)")
     parser.add_argument("--steps", type=int, default=3, metavar="N", help="steps of the campaign (3)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of random calls and the campaign (0)")
-    parser.add_argument("--report", type=Path, default=Path("live-report"), metavar="FOLDER", help="(live-report)")
+    parser.add_argument("--report", type=Path, default=Path("live-report"), metavar="DIR", help="default: live-report")
     return parser
 
 
@@ -111,7 +111,7 @@ def _run(name: str, target: Target, report: Report, options: argparse.Namespace)
         PARTS[name](target, report, options)
     except Skip as reason:
         report.add(name, "all", Outcome.SKIPPED, str(reason))
-    except Exception as error:  # after an error in one part, the other parts still run
+    except Exception as error:  # after an error in one part, the next parts still run
         report.add(name, "the whole part", Outcome.FAILED, f"{type(error).__name__}: {error}")
 
 

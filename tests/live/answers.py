@@ -79,5 +79,5 @@ def compare_random_calls(target: Target, report: Report, calls: int, seed: int) 
                 _raise_if_unknown(server_reply, _UNKNOWN)
                 _raise_if_unknown(simulated_reply, _UNKNOWN, "simulation")
                 if difference(server_reply, simulated_reply):
-                    text = f"the server replied {line(server_reply)}, the simulation {line(simulated_reply)}"
+                    text = f"reply of the server: {line(server_reply)}, of the simulation: {line(simulated_reply)}"
                     raise DifferenceError(f"{text}; {line(fields)}")

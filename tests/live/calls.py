@@ -1,4 +1,4 @@
-"""Compare calls of gmongo with calls of PyMongo on the deployment, and of gmongo on a simulation."""
+"""Compare calls: gmongo and PyMongo on the target deployment, and gmongo on a simulated deployment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.differential.call_runner import DATABASE, CallRunner, ForeignDatabase
 from tests.differential.differences import are_equal, check_outcomes, explaining_differences
 from tests.differential.fault_attribution import attribute_difference
 from tests.live.report import DifferenceError, Report, Skip
-from tests.live.target import OWN, Target
+from tests.live.target import SYSTEM_DATABASES, Target
 
 _KINDS = {
     "single": ["--standalone"],
@@ -35,7 +35,7 @@ def run(target: Target, report: Report, source_part: str) -> None:
     if target.has_tls:
         raise Skip("the recording proxy does not support TLS")
     with _call_runner(target) as runner, _simulated_call_runner(target) as simulated, redirect_stderr(io.StringIO()):
-        foreign_databases = set(target.client.list_database_names()) - OWN - {target.database("calls")}
+        foreign_databases = set(target.client.list_database_names()) - SYSTEM_DATABASES - {target.database("calls")}
         for call in (call for path in sorted(_TABLES.glob("*.txt")) for call in calls(path)):
             if source_part not in call.source:
                 continue
@@ -57,7 +57,7 @@ def _compare(source: str, runner: CallRunner, simulated: CallRunner, foreign_dat
         raise Skip("the call returns the names of databases that do not belong to the run")
     simulation = simulated.run_gmongo_call(source)
     if not (are_equal(ours.error, simulation.error) and are_equal(ours.returned, simulation.returned)):
-        raise DifferenceError(f"gmongo returns {_text(ours)}; on a simulated deployment {_text(simulation)}")
+        raise DifferenceError(f"gmongo returns {_text(ours)}, but on a simulated deployment {_text(simulation)}")
 
 
 def _text(outcome: Outcome) -> str:
@@ -87,8 +87,8 @@ def _call_runner(target: Target) -> Iterator[CallRunner]:
 
 @contextmanager
 def _simulated_call_runner(target: Target) -> Iterator[Any]:
-    """Yield a call runner on a simulated deployment with the topology and about the version of the
-    target.
+    """Yield a call runner on a simulated deployment with the topology of the target, and the nearest
+    version.
     """
     release = tuple(map(int, target.version.split(".")[:2]))
     version = "{}.{}".format(*min(max(release, OLDEST_VERSION), NEWEST_VERSION))

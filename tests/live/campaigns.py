@@ -54,7 +54,7 @@ class LiveStep(Step):
         faults: list[Callable[[Any], Any]] = [self._fail_command] * 2
         faults += [self._step_down] * (len(self._target.hosts) > 1)
         if self._target.replica_set is not None and len(self._target.hosts) > 1:
-            faults += [self._kill_member, self._stop_member]
+            faults += [self._kill_member, self._suspend_member]
         return faults
 
     def _fork(self, number: int) -> None:
@@ -69,7 +69,7 @@ class LiveStep(Step):
             self._random_member().kill()
         gevent.sleep(_OUTAGE)
 
-    def _stop_member(self, member: Any) -> None:
+    def _suspend_member(self, member: Any) -> None:
         with suppress(EmbeddedDatabaseError):
             self._random_member().stop()
         gevent.sleep(_OUTAGE)
@@ -176,7 +176,7 @@ class LiveStep(Step):
         return {"transactions": transactions, "cursors": cursors}
 
 
-def campaign(target: Target, report: Report, steps: int, seed: int) -> None:
+def run(target: Target, report: Report, steps: int, seed: int) -> None:
     """Run operations in this process and in forked processes.
 
     Random kills and timeouts interrupt the operations.

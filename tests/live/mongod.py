@@ -22,7 +22,7 @@ class StartedDeployment(NamedTuple):
 
     :param uri: the connection string, with the user and the options of the run.
     :param name: the name of the replica set, or the address of the standalone.
-    :param replica_set: the object that can kill, stop and restart the members; None for a
+    :param replica_set: the object that can kill, suspend and restart the members; None for a
         standalone.
     """
 
@@ -42,7 +42,7 @@ def run_mongod(
     accepts_version_2: bool = True,
     api_version: str | None = None,
 ) -> Iterator[StartedDeployment]:
-    """Start a deployment, and stop the deployment at the end of the block.
+    """Start a deployment, and close the deployment at the end of the block.
 
     :param members: the number of members of a replica set; 0 for a standalone.
     :param program: the path of `mongod`; the installed program by default.

@@ -1,4 +1,4 @@
-"""Run the official unified tests on an existing deployment, by the rules of the specification."""
+"""Run the official unified tests on the target deployment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.spec.unified.requirements import DeploymentProperties, Setting, unmet
 from tests.spec.unified.runner import Run
 from tests.spec.unified.schema import check
 from tests.spec.unified.skips import BY_THE_TEST, CaseOnTopology, rule_for, words_of
-from tests.spec.unified.suites import CLIENT_OPTIONS, read, valid_pass
+from tests.spec.unified.suites import CLIENT_OPTIONS, passing_files, read_file
 
 PART = "official unified tests"
 ATTEMPTS = 5
@@ -29,7 +29,7 @@ _NEEDS_SEVERAL_MEMBERS = ("replSetStepDown", "Topology lifecycle")
 
 
 class ExistingDeployment(RunningDeployment):
-    """A deployment that runs before the tests, with the methods that a test runner calls."""
+    """The target deployment with the methods that the test runner calls."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -52,7 +52,7 @@ class ExistingDeployment(RunningDeployment):
             raise Skip("the case needs several mongos")
         return self._several
 
-    def election(self) -> Any:
+    def election_id(self) -> Any:
         """Return the ID of the last election, or None if the client cannot reach a primary."""
         try:
             return self.internal.admin.command("hello").get("electionId")
@@ -73,7 +73,7 @@ class ExistingDeployment(RunningDeployment):
             self._target.disable_fail_points(*names)
 
     def kill_sessions(self) -> None:
-        """Abort all open transactions on each mongos."""
+        """Kill all sessions of the deployment, and abort their transactions."""
         for client in self._mongos_clients():
             try:
                 client.admin.command({"killAllSessions": []})
@@ -108,7 +108,7 @@ def run(target: Target, report: Report, name_part: str) -> None:
     live, properties = ExistingDeployment(target), target.properties()
     live.kill_sessions()
     try:
-        for file in valid_pass():
+        for file in passing_files():
             for index, case in enumerate(file.document["tests"]):
                 name = f"{file.id}: {case['description']}"
                 if name_part in name:
@@ -117,14 +117,14 @@ def run(target: Target, report: Report, name_part: str) -> None:
                         _skip_without_members(target, case)
                         check(file.document)
                         options = {**CLIENT_OPTIONS, **target.options}
-                        _run_case(live, partial(read, file), index, options, remarks)
+                        _run_case(live, partial(read_file, file), index, options, remarks)
     finally:
         live.close()
 
 
 def _run_case(
     live: ExistingDeployment,
-    read: Callable[[], dict[str, Any]],
+    read_document: Callable[[], dict[str, Any]],
     index: int,
     options: dict[str, Any],
     remarks: list[str],
@@ -136,14 +136,14 @@ def _run_case(
     and so on. All times keep their ratios, so a fault of the driver fails each attempt.
     """
     for attempt in range(1, ATTEMPTS + 1):
-        document, election = multiply_times(read(), attempt), live.election()
+        document, election_id = multiply_times(read_document(), attempt), live.election_id()
         try:
             return Run(live, document, document["tests"][index], options).run()
         except Skip:
             raise
         except Exception as error:
             text = f"{document['tests'][index]} {document.get('createEntities')}"
-            is_disturbed = live.election() != election and "replSetStepDown" not in text
+            is_disturbed = live.election_id() != election_id and "replSetStepDown" not in text
             if not (is_disturbed or _DEPENDS_ON_SPEED.search(text)) or attempt == ATTEMPTS:
                 raise
             remarks.append(f"repeated after {type(error).__name__}: {error}")

@@ -2,8 +2,8 @@
 
 The deployment replaces the simulated deployments of equal topology that the tests start.
 
-Prose tests that need another topology, a setting of the deployment, or a scripted server are
-skipped.
+The run skips prose tests that need a setting, a scripted server, or a topology that the deployment
+does not have.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _Results:
     def __init__(self, report: Report) -> None:
         self._report = report
         # Failed tests that will run again, because the tests have short timeouts.
-        self.limited: list[str] = []
+        self.tests_to_repeat: list[str] = []
         self.attempts = 1
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
@@ -90,7 +90,7 @@ class _Results:
         if report.skipped:
             self._report.add(PART, name, Outcome.SKIPPED, report.longrepr[2].removeprefix("Skipped: "))
         elif report.failed and _TIME_LIMITS in name and self.attempts < ATTEMPTS:
-            self.limited.append(str(_TESTS / name))
+            self.tests_to_repeat.append(str(_TESTS / name))
         elif report.failed:
             self._report.add(PART, name, Outcome.FAILED, report.longrepr.reprcrash.message)
         elif report.when == "call":
@@ -120,8 +120,8 @@ def run(target: Target, report: Report, name_part: str) -> None:
         _replace_deployments(target, patch)
         results = _Results(report)
         pytest.main([*files, *options], plugins=[results])
-        while results.limited:
-            repeated, results.limited = results.limited, []
+        while results.tests_to_repeat:
+            repeated, results.tests_to_repeat = results.tests_to_repeat, []
             results.attempts += 1
             pytest.main([*repeated, *options], plugins=[results])
 
@@ -136,7 +136,7 @@ def _replace_deployments(target: Target, patch: pytest.MonkeyPatch) -> None:
     def start(kind: str, members: int | None = None, **settings: Any) -> LiveDeployment:
         members = members or _MEMBERS.get(kind, 1)
         if target.topology != _KINDS[kind]:
-            pytest.skip(f"the test needs a deployment of another kind: {_KINDS[kind]}")
+            pytest.skip(f"the test needs a deployment of the kind {_KINDS[kind]}")
         if settings:
             pytest.skip(f"the test configures its deployment: {', '.join(settings)}")
         if members > len(target.hosts):

@@ -15,7 +15,7 @@ import gevent
 
 LIMIT = 300.0
 """Timeout of a case in seconds."""
-_SILENT = 3
+_MAX_TIMEOUTS = 3
 
 
 class Outcome(Enum):
@@ -80,11 +80,11 @@ class Report:
         except gevent.Timeout as timeout:
             if timeout is not limit:
                 raise
-            self.add(part, name, Outcome.FAILED, f"it has not ended within {LIMIT:.0f} seconds")
+            self.add(part, name, Outcome.FAILED, f"the case has not ended within {LIMIT:.0f} seconds")
             self._consecutive_timeouts = consecutive_timeouts + 1
-            if self._consecutive_timeouts == _SILENT:
+            if self._consecutive_timeouts == _MAX_TIMEOUTS:
                 raise SilentError(
-                    f"the last {_SILENT} cases have not ended: the deployment no longer answers"
+                    f"the last {_MAX_TIMEOUTS} cases have not ended: the deployment no longer answers"
                 ) from None
         except Skip as reason:
             self.add(part, name, Outcome.SKIPPED, str(reason))
@@ -100,7 +100,7 @@ class Report:
         return any(entry.outcome is Outcome.FAILED for entry in self.entries)
 
     def summary(self) -> dict[str, Any]:
-        """Return, for each part, the number of cases by outcome, and of skipped cases by reason."""
+        """Return, for each part, the number of cases by outcome, and the number of skipped cases by reason."""
         parts: dict[str, Any] = {}
         for entry in self.entries:
             part = parts.setdefault(entry.part, {each.value: 0 for each in Outcome} | {"reasons": Counter()})

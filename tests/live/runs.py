@@ -1,9 +1,9 @@
 """``python -m tests.live.runs ci`` or ``long`` runs tests on `mongod` servers, for continuous
 integration and for tox.
 
-Each run is a separate program with separate servers. Two runs are executed concurrently.
+Each run is a separate process with its own servers. By default, two runs execute concurrently.
 ``--program`` and the environment variable GMONGO_MONGODS (paths separated by colons) add runs with
-other `mongod` programs. If one of these `mongod` programs cannot start, its runs are skipped.
+further `mongod` programs. If such a `mongod` program cannot start, there is no run with this program.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ CI = (
 )
 LONG = (
     *CI,
-    Run("campaign with killed and stopped members", 3, ("--only", campaigns.CAMPAIGN, "--steps", "40")),
+    Run("campaign with killed and suspended members", 3, ("--only", campaigns.CAMPAIGN, "--steps", "40")),
     Run("main job", 3, ("--only", campaigns.MAIN_JOB)),
     Run(
         "switch points and busy loop, replica set of 1",
@@ -108,7 +108,7 @@ def perform(run: Run) -> bool:
     begin = monotonic()
     with tempfile.TemporaryDirectory() as folder:
         try:
-            completed = _output_of(run, Path(folder))
+            completed = _complete_process(run, Path(folder))
         except subprocess.TimeoutExpired:
             print(f"== {run.name}: did not end within {_LIMIT:g} s", flush=True)
             return False
@@ -119,7 +119,7 @@ def perform(run: Run) -> bool:
     return completed.returncode == 0
 
 
-def _output_of(run: Run, folder: Path) -> subprocess.CompletedProcess[str]:
+def _complete_process(run: Run, folder: Path) -> subprocess.CompletedProcess[str]:
     settings = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "timeout": _LIMIT}
     command = run.command(folder)
     if "tests.live" in command or _OWN_SERVERS in command:
@@ -140,7 +140,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.live.runs", description=__doc__)
     parser.add_argument("which", choices=("ci", "long"), help="ci: ten minutes; long: everything")
     parser.add_argument("--only", default="", help="runs with these words in their names")
-    parser.add_argument("--program", action="append", default=[], help="path of another mongod, repeatable")
+    parser.add_argument("--program", action="append", default=[], help="path of a further mongod, repeatable")
     parser.add_argument("--parallel", type=int, default=2, metavar="N", help="concurrent runs (2)")
     given = parser.parse_args()
     program = find_program()

@@ -19,7 +19,7 @@ from tests.live.report import Skip
 from tests.spec.unified.requirements import DeploymentProperties
 from tests.support.recorder import Recorder
 
-OWN = frozenset({"admin", "config", "local"})
+SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
 """System databases of every deployment."""
 
 # URI options that belong to the deployment, and must be omitted in a URI of one server.
@@ -31,7 +31,7 @@ _UNUSED_MECHANISM = "MONGODB-OIDC"
 
 
 class RefusedError(Exception):
-    """Raised before the run if the user or the data of the deployment do not permit the run."""
+    """Raised before the run if the name or the data of the deployment do not permit the run."""
 
 
 class RestrictedClient(MongoClient[Any]):
@@ -59,7 +59,7 @@ class Target:
     :param one_mongos: URI of a load balancer that has only one mongos, if the load balancer of
         `uri` has several.
     :param replica_set: Replica set that the run has started, whose members the run may kill and
-        stop. None for a deployment that the run has not started.
+        suspend. None for a deployment that the run has not started.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Target:
         self.run = f"gmongo_live_{uuid.uuid4().hex[:8]}"
         self.disposable = False
         self._parsed = parse_uri(uri)
-        self._fenced: RestrictedClient | None = None
+        self._restricted: RestrictedClient | None = None
         self._direct: dict[str, MongoClient[Any]] = {}
         self.client: MongoClient[Any] = MongoClient(uri, **self.options)
         hello = self.client.admin.command("hello")
@@ -113,13 +113,13 @@ class Target:
         if self.disposable and self.topology == "replicaset":
             self.client.admin.command({"killAllSessions": []})
         for name in self.client.list_database_names():
-            if name not in OWN and (self.disposable or name.startswith(self.run)):
+            if name not in SYSTEM_DATABASES and (self.disposable or name.startswith(self.run)):
                 self.client.drop_database(name)
 
     def close(self) -> None:
         """Drop the databases of the run, and close all clients."""
         self.drop_databases()
-        for client in (*self._direct.values(), *filter(None, [self._fenced]), self.client):
+        for client in (*self._direct.values(), *filter(None, [self._restricted]), self.client):
             client.close()
 
     def permit_all_commands(self, name: str) -> None:
@@ -132,7 +132,7 @@ class Target:
         """
         if name != self.name:
             raise RefusedError(f"--disposable must name this deployment, {self.name}, and not {name}")
-        foreign = sorted(set(self.client.list_database_names()) - OWN)
+        foreign = sorted(set(self.client.list_database_names()) - SYSTEM_DATABASES)
         if foreign:
             raise RefusedError(
                 f"{name} contains databases that would be lost: {', '.join(foreign[:5])}. Drop these databases first"
@@ -150,11 +150,11 @@ class Target:
         only one mongos. If the deployment is not disposable, the client rejects the use of
         databases of other users.
         """
-        if self._fenced is None:
+        if self._restricted is None:
             one = self.uri_with_hosts(self.hosts[0]) if self.topology == "sharded" else self._one_mongos or self.uri
-            self._fenced = RestrictedClient(one, **self.options)
-            self._fenced.permitted_prefix = "" if self.disposable else self.run
-        return self._fenced[self.database(name)]
+            self._restricted = RestrictedClient(one, **self.options)
+            self._restricted.permitted_prefix = "" if self.disposable else self.run
+        return self._restricted[self.database(name)]
 
     def uri_with_hosts(self, *hosts: str, database: str = "") -> str:
         """Return a URI that has the given hosts, and the user and the options of the target's URI.

@@ -17,7 +17,7 @@ import pytest
 from gmongo.testing import Deployment, DeploymentProcess
 from tests.live.__main__ import main
 from tests.live.official import multiply_times
-from tests.live.target import OWN, RefusedError, Target
+from tests.live.target import SYSTEM_DATABASES, RefusedError, Target
 from tests.support.programs import ROOT, environment
 
 # Commands that a run may send to the system databases of the deployment.
@@ -63,7 +63,7 @@ def forbidden_commands(deployment: Any, run: str) -> list[str]:
     foreign = []
     for command in deployment.commands:
         database = command.body.get("$db", "admin")
-        harmless = command.name in HARMLESS if database in OWN else database.startswith(run)
+        harmless = command.name in HARMLESS if database in SYSTEM_DATABASES else database.startswith(run)
         if not harmless or command.name in SERVER_COMMANDS:
             foreign.append(f"{database}: {command.name}")
     return foreign
@@ -83,7 +83,7 @@ def test_run_uses_only_its_own_databases_by_default(
     assert {part: report["parts"][part]["reasons"] for part in only[2:]} == {
         part: {"needs --disposable": 1} for part in only[2:]
     }
-    assert set(Target(deployment.uri).client.list_database_names()) <= OWN
+    assert set(Target(deployment.uri).client.list_database_names()) <= SYSTEM_DATABASES
 
 
 def test_permission_with_wrong_deployment_name_raises_refused_error(target: Target) -> None:
@@ -92,7 +92,7 @@ def test_permission_with_wrong_deployment_name_raises_refused_error(target: Targ
     assert not target.disposable
 
 
-def test_permission_for_deployment_with_other_databases_raises_refused_error(target: Target) -> None:
+def test_permission_for_deployment_with_foreign_databases_raises_refused_error(target: Target) -> None:
     target.client.shop.orders.insert_one({})
     with pytest.raises(RefusedError, match="contains databases that would be lost: shop"):
         target.permit_all_commands("rs0")

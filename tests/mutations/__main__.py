@@ -25,11 +25,11 @@ def main() -> int:
     parser.add_argument(
         "--only",
         default="",
-        help="names of mutations or subjects, or with --random of packages or files, separated by commas",
+        help="comma-separated names of mutations or subjects (with --random: of packages or files)",
     )
     random = parser.add_argument_group("random mutations")
     random.add_argument(
-        "--random", type=int, metavar="N", help="number of mutations, by default of all packages except testing"
+        "--random", type=int, metavar="N", help="number of mutations (without --only: of all packages except testing)"
     )
     random.add_argument("--seed", type=int, default=1, help="seed of the random mutations")
     random.add_argument("--seconds", type=float, default=30, help="time for the tests of a mutation (default: 30)")

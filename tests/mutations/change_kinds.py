@@ -204,7 +204,7 @@ class _Span(ast.AST):
         self.end_lineno, self.end_col_offset = body[-1].end_lineno, body[-1].end_col_offset
 
 
-def changes(file: str, source: str) -> list[Change]:
+def list_changes(file: str, source: str) -> list[Change]:
     lines = [0]
     for line in source.encode().splitlines(keepends=True):
         lines.append(lines[-1] + len(line))

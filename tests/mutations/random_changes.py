@@ -12,7 +12,7 @@ from functools import cache
 from itertools import chain, pairwise
 from types import CodeType
 
-from tests.mutations.change_kinds import Change, changes, changes_behaviour
+from tests.mutations.change_kinds import Change, changes_behaviour, list_changes
 from tests.mutations.mutation import ROOT
 from tests.mutations.recording import Recording, Test
 
@@ -111,7 +111,7 @@ def draw_changes(sources: Mapping[str, str], count: int, seed: int) -> list[Rand
     generator = random.Random(seed)
     by_line: dict[tuple[str, int], dict[str, list[Change]]] = {}
     for file, source in sources.items():
-        for change in changes(file, source):
+        for change in list_changes(file, source):
             by_line.setdefault((file, change.line), {}).setdefault(change.kind, []).append(change)
     lines = sorted(by_line)
     count = min(count, len(lines))
@@ -145,10 +145,10 @@ def _whole_lines(change: Change, source: str) -> RandomChange:
 def choose_tests(recording: Recording, random_change: RandomChange, seconds: float) -> tuple[list[str], int]:
     """Return the tests to run for a change, and the number of tests that may detect the change.
 
-    The order is: first the fast tests, sorted by their cost. Next are tests of rarely reached lines
-    of the changed function, such as a branch. For a change outside functions, tests in files that
-    import the module replace the tests of rare lines. Last are the other tests, beginning with the
-    cheapest test of each test function.
+    First are tests that read all source code, and fast tests, sorted by their cost. Next are tests of
+    rarely reached lines of the changed function, such as a branch. For a change outside functions,
+    tests in files that import the module replace the tests of rare lines. Last are the remaining
+    tests that reach the line, beginning with the cheapest test of each test function.
 
     :param seconds: the maximum total duration of the returned tests.
     """
@@ -179,10 +179,10 @@ def choose_tests(recording: Recording, random_change: RandomChange, seconds: flo
     quick = [test for test in _sorted_by_cost(tests_of_line, random_change.file) if test.seconds < _QUICK][
         :_QUICK_COUNT
     ]
-    return list(_split(dict.fromkeys([*text, *quick, *rare, *order]), seconds)), len(tests_of_line.union(text))
+    return list(_limit_duration(dict.fromkeys([*text, *quick, *rare, *order]), seconds)), len(tests_of_line.union(text))
 
 
-def _split(tests: Iterable[Test], seconds: float) -> Iterator[str]:
+def _limit_duration(tests: Iterable[Test], seconds: float) -> Iterator[str]:
     """Yield the names of tests in their order, until their total duration exceeds `seconds`.
 
     In each portion, the tests of a file are consecutive, because these tests share fixtures.
@@ -226,12 +226,12 @@ def _sorted_with_cheapest_of_functions_first(tests: Iterable[Test], file: str) -
     return [test for _, _, test in sorted(rounds)]
 
 
-def _is_test_of(tests: str, file: str) -> bool:
-    """Return True if a test file is in the test folder for the package of `file`, or imports the
-    module `file`.
+def _is_test_of(path: str, file: str) -> bool:
+    """Return True if the test file `path` is in the test folder for the package of `file`, or
+    imports the module `file`.
     """
     package = file.partition("/")[0] if "/" in file else "api"
-    return tests.startswith(f"tests/{_TESTS_OF.get(package, package)}/") or tests in _test_files_that_import(file)
+    return path.startswith(f"tests/{_TESTS_OF.get(package, package)}/") or path in _test_files_that_import(file)
 
 
 def _reaching_tests(recording: Recording, random_change: RandomChange) -> set[Test]:

@@ -46,10 +46,10 @@ def perform(random_change: RandomChange, root: Path, recording: Recording, secon
     before = path.read_text("utf-8")
     after = random_change.apply(before)
     if after is None:
-        return result(NOT_TRIED, "its lines are gone")
+        return result(NOT_TRIED, "the lines to change no longer exist")
     tests, among = choose_tests(recording, random_change, seconds)
     if not tests:
-        return result(UNREACHED, f"of {among}" if among else "")
+        return result(UNREACHED, f"{among} tests are too slow" if among else "")
     path.write_text(after, "utf-8")
     try:
         outcome = first_failure(root, list(dict.fromkeys(test.partition("::")[0] for test in tests)), tests)
@@ -59,7 +59,7 @@ def perform(random_change: RandomChange, root: Path, recording: Recording, secon
         path.write_text(before, "utf-8")
     if outcome.failed:
         return result(KILLED, outcome.failed + (" (timed out)" if outcome.timed_out else ""))
-    return result(SURVIVED, f"{outcome.ran} of the {among} tests that reach it")
+    return result(SURVIVED, f"{outcome.ran} of the {among} tests that reach the line")
 
 
 def _difference(random_change: RandomChange) -> str:

@@ -236,7 +236,7 @@ class _Plugin:
         # If this variable is set, child processes start coverage.py.
         os.environ["COVERAGE_PROCESS_START"] = str(settings)
         self._seconds: dict[str, float] = {}
-        self._red: list[str] = []
+        self._failed: list[str] = []
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -251,8 +251,8 @@ class _Plugin:
             os.environ[_TEST] = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed and report.nodeid not in self._red:
-            self._red.append(report.nodeid)
+        if report.failed and report.nodeid not in self._failed:
+            self._failed.append(report.nodeid)
 
     def pytest_sessionfinish(self) -> None:
         self._coverage.stop()
@@ -265,9 +265,9 @@ class _Plugin:
             for context in contexts
         )
         tests = [
-            (round(seconds, 4), lines[name], name) for name, seconds in self._seconds.items() if name not in self._red
+            (round(time, 4), lines[name], name) for name, time in self._seconds.items() if name not in self._failed
         ]
-        (self._into / "found.json").write_text(json.dumps({"tests": tests, "failed": self._red}), "utf-8")
+        (self._into / "found.json").write_text(json.dumps({"tests": tests, "failed": self._failed}), "utf-8")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,6 +1,4 @@
-"""Tests of random mutations: how changes are drawn, which tests are chosen, and which outcome a run
-has.
-"""
+"""Tests of random mutations: a change applies to an edited file, and hard-coded test IDs exist."""
 
 from __future__ import annotations
 

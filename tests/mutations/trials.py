@@ -46,7 +46,7 @@ class Outcome:
     """The outcome of a run of tests with a mutation.
 
     :ivar failed: the first test that failed, or an empty text.
-    :ivar started: the number of tests that were started.
+    :ivar ran: the number of tests that were started.
     """
 
     failed: str = ""

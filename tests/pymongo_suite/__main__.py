@@ -2,8 +2,8 @@
 real servers.
 
 A test that does not pass with gmongo also runs with PyMongo. If a test passes only with PyMongo, a
-line in ``differences.tsv`` must explain its failure. The run fails if the table does not explain a
-failure, or contains an obsolete line.
+line in ``differences.tsv`` must explain its failure with gmongo. The run fails if the table does not
+explain a failure, or contains an obsolete line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tests.pymongo_suite import differences
 from tests.pymongo_suite.jobs import DEPLOYMENTS, DRIVERS, SIMULATED, Job, Outcome
-from tests.pymongo_suite.sources import renamed_copy, tests
+from tests.pymongo_suite.sources import download_tests, renamed_copy
 
 _FILES_OF_A_JOB = 6
 _AGAIN = 100  # Number of the first job that repeats tests. Other jobs have lower numbers.
@@ -55,7 +55,7 @@ def jobs(folder: Path, deployments: Sequence[str], selected: Sequence[str]) -> I
             yield Job("gmongo", deployment, number, tuple(files[number::count]))
 
 
-def repeat_with_pymongo(job: Job, outcomes: Mapping[str, Outcome]) -> Job | None:
+def job_with_pymongo(job: Job, outcomes: Mapping[str, Outcome]) -> Job | None:
     """Return a job that runs, with PyMongo, the tests that did not pass with gmongo.
 
     Return None if all tests passed.
@@ -81,7 +81,7 @@ def run_jobs(jobs_to_run: Sequence[Job], folder: Path, output: Path, parallel: i
             return
         print(f"{job.name}: {dict(Counter(each.kind for each in outcomes.values()))}", flush=True)
         results[job.driver, job.deployment].update(outcomes)
-        pymongo_job = repeat_with_pymongo(job, outcomes) if job.driver == "gmongo" else None
+        pymongo_job = job_with_pymongo(job, outcomes) if job.driver == "gmongo" else None
         if pymongo_job is not None:
             run_job(pymongo_job)
 
@@ -109,7 +109,7 @@ def faults_of_outcomes(results: Results, table: dict[str, differences.Difference
 
     :param folder: Folder with PyMongo's package ``test``.
     """
-    faults = [problem for run_job in table.values() if (problem := run_job.problem()) is not None]
+    faults = [problem for difference in table.values() if (problem := difference.problem()) is not None]
     seen: set[str] = set()
     passed: set[str] = set()
     run: set[str] = set()
@@ -133,17 +133,17 @@ def _shortened(text: str) -> str:
     return (lines or [""])[0][:300]
 
 
-_COLUMNS = ("passed", *differences.KINDS, "unexplained", "not with PyMongo either", "skipped")
+_COLUMNS = ("passed", *differences.KINDS, "unexplained", "fails with PyMongo too", "skipped")
 
 
 def _outcome_column(name: str, results: Results, deployment: str, table: Mapping[str, differences.Difference]) -> str:
     outcome = results["gmongo", deployment][name]
     if outcome.kind == "passed":
         return "passed"
-    pymongo_job = results["pymongo", deployment].get(name)
-    if pymongo_job is not None and pymongo_job.kind == "passed":
+    pymongo_outcome = results["pymongo", deployment].get(name)
+    if pymongo_outcome is not None and pymongo_outcome.kind == "passed":
         return table[name].kind if name in table else "unexplained"
-    return "skipped" if outcome.kind == "skipped" else "not with PyMongo either"
+    return "skipped" if outcome.kind == "skipped" else "fails with PyMongo too"
 
 
 def report(results: Results, table: Mapping[str, differences.Difference]) -> Iterator[str]:
@@ -176,7 +176,7 @@ def main() -> int:
     given = parser.parse_args()
     folder, output = given.folder.resolve(), given.folder.resolve() / "work"
     output.mkdir(parents=True, exist_ok=True)
-    source = tests(folder)
+    source = download_tests(folder)
     renamed_copy(folder)
     table = differences.differences()
     jobs_to_run = list(jobs(source, given.deployment or list(SIMULATED), given.files))
@@ -184,7 +184,7 @@ def main() -> int:
     repeat_failures(results, table, source, output)
     print(*report(results, table), sep="\n")
     faults = [*broken, *faults_of_outcomes(results, table, source)]
-    print(*faults, f"{len(faults)} wrong", sep="\n")
+    print(*faults, f"{len(faults)} faults", sep="\n")
     return 1 if faults else 0
 
 

@@ -52,12 +52,12 @@ class Difference:
 
         :param source: Source code of the test.
         """
-        name, *failures = self.texts
+        first, *failures = self.texts
         if self.kind == "wording":
-            return name in outcome.text and _contains_any(failures, outcome)
+            return first in outcome.text and _contains_any(failures, outcome)
         if self.kind == "documented":
             return _contains_any(failures[1:], outcome)
-        return name in source and _contains_any(failures, outcome) if failures else name in outcome.text
+        return first in source and _contains_any(failures, outcome) if failures else first in outcome.text
 
 
 def _contains_any(texts: Iterable[str], outcome: Outcome) -> bool:

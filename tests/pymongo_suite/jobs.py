@@ -124,8 +124,8 @@ def outcomes(report: Path) -> dict[str, Outcome]:
         kind = "skipped" if problem.tag == "skipped" else "failed"
         text = f"{problem.get('message') or ''}\n{problem.text or ''}"
         before = outcomes_by_name.get(name, Outcome("skipped"))
-        # An earlier entry contains the failure of the test, and this entry the failure of the
-        # teardown.
+        # An earlier entry contains the failure of the test, and this entry contains the failure of
+        # the teardown.
         if before.kind == "failed":
             outcomes_by_name[name] = Outcome("failed", before.text + text)
         elif name not in outcomes_by_name or kind == "failed":

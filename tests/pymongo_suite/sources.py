@@ -23,7 +23,7 @@ _PACKAGE = r"(?=(?:pymongo|gridfs)\b(?!\.errors))"
 _NAME = re.compile(rf"""(?<=from ){_PACKAGE}|(?<=import ){_PACKAGE}|(?<![\w."'`]){_PACKAGE}(?=\w+\.\w)""")
 
 
-def tests(folder: Path) -> Path:
+def download_tests(folder: Path) -> Path:
     """Return the folder with PyMongo's package ``test``. Download the source distribution if the
     folder is missing.
 

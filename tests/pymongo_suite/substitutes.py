@@ -47,7 +47,7 @@ _SELECTORS = {
     "any_server_selector": Nearest(),
 }
 _select_server = Topology.select_server
-_note_pool = ServerSessionPool.__init__
+_initialize_session_pool = ServerSessionPool.__init__
 _pool_options: Any = vars(ClientOptions)["pool_options"]
 
 
@@ -81,7 +81,7 @@ def _opened_topology(client: MongoClient[Any]) -> Topology:
 
 
 def _make_session_pool(pool: ServerSessionPool, topology: Topology) -> None:
-    _note_pool(pool, topology)
+    _initialize_session_pool(pool, topology)
     topology._session_pool = pool  # type: ignore[attr-defined]
 
 

@@ -1,7 +1,7 @@
 """Effects of an error in each step of connection establishment on the server description and the
 pool.
 
-Network errors before the end of the hello have overload labels. Errors with overload labels and
+Most network errors before the end of the hello have overload labels. Errors with overload labels and
 timeouts of the application change neither the server description nor the pool. All remaining errors
 of a server mark the server Unknown and clear the pool.
 """

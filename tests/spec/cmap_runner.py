@@ -126,7 +126,7 @@ class CmapTest:
                     run(**fields)
                 else:
                     self._threads[thread].submit(lambda run=run, fields=fields: run(**fields))  # type: ignore[misc]
-                gevent.sleep(0)  # lets each other thread run until its next wait
+                gevent.sleep(0)  # lets the threads run until their next wait
         except PyMongoError as error:
             return error
         return None
@@ -172,8 +172,8 @@ class CmapTest:
         else:
             assert error is not None
             assert type(error).__name__ == expected["type"]
-            # The comparison ignores case, because the specification writes "a Connection", and the
-            # tests "a connection" (CMAP-A36).
+            # The comparison ignores case, because the specification writes "a Connection", but the
+            # tests write "a connection" (CMAP-A36).
             # `str(error)` may contain additional advice for the user.
             text = getattr(error, "message", str(error))
             assert text.lower() == expected.get("message", text).lower()
@@ -188,8 +188,8 @@ class CmapTest:
 
 
 def matches(expected: Any, actual: Any) -> bool:
-    """Return True if `actual` matches `expected`. The expected value 42 matches any value except
-    None.
+    """Return True if `actual` matches `expected`. The expected values 42 and "42" match any value
+    except None.
 
     An actual document may have additional fields.
     """

@@ -1,6 +1,6 @@
 """DNS records of the official tests of initial DNS seedlist discovery and SRV polling.
 
-Each line of the data file contains a queried name, and one of three values. ``ports`` are the ports
+Each line of the data file contains a queried name, and one of three fields. ``ports`` are the ports
 of SRV records whose target is `LOCAL`. ``targets`` are the targets of SRV records with the port
 27017. ``texts`` are TXT records. A TXT record is a list of strings.
 

@@ -3,8 +3,8 @@ each file.
 
 The content of a file determines its kind, and the kind determines the runner. If a specification
 adds a file of a known kind, the runner of the kind also runs the new file. If a file has an unknown
-kind, a test fails. Unified tests in the folders ``invalid`` and ``valid-fail`` have their own
-kinds, because these tests must fail.
+kind, a test fails. Unified tests in the folders ``invalid`` and ``valid-fail`` have separate
+runners, because these tests must fail.
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ CONTRADICTED: dict[tuple[str, str], str] = {
     (
         "connection-string",
         "should throw an exception if username and password provided (MONGODB-AWS)",
-    ): "the cases contradict each other; AWS credentials in a URI are accepted, as PyMongo 4 does",
+    ): "official cases contradict each other; gmongo accepts AWS credentials in a URI, as PyMongo 4 does",
     (
         "single-threaded-options",
         "Valid options specific to single-threaded drivers are parsed correctly",
-    ): "serverSelectionTryOnce: the Server Selection specification forbids it to drivers with many threads",
+    ): "serverSelectionTryOnce: the Server Selection specification forbids it for multi-threaded drivers",
 }
-"""Cases that must fail, as (file, case), and the reason for their different outcome in gmongo.
-"""
+"""(file, case) of each official case that must fail with gmongo -> the reason of the failure."""
 
 DATA = (
     "corpus.json",
@@ -55,7 +54,7 @@ DATA = (
 )
 """Patterns for the names of files whose content no runner uses.
 
-The last file tests that a runner rejects a file without ``schemaVersion``.
+The last name is a test of schemas: a runner must reject a file without ``schemaVersion``.
 """
 
 _LOCAL_CLONE = Path(__file__).parents[3] / "shared"
@@ -172,9 +171,9 @@ def cases(kind: str) -> list[Any]:
     return parameters or [pytest.param(None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
 
 
-def files(kind: str, part: str = "") -> list[Any]:
+def files(kind: str, id_suffix: str = "") -> list[Any]:
     """Return each file of a kind, as parameters for :func:`pytest.mark.parametrize`."""
-    parameters = [_parameter(file, part, file.document) for file in files_of_kind(kind)]
+    parameters = [_parameter(file, id_suffix, file.document) for file in files_of_kind(kind)]
     return parameters or [pytest.param(None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
 
 

@@ -45,7 +45,7 @@ BLOGS = "blogs.mongodb.com"
 
 
 @pytest.fixture
-def records(network: Network) -> Network:
+def network_with_records(network: Network) -> Network:
     add_all_records(network.names)
     return network
 
@@ -56,11 +56,11 @@ def address_text(address: Any) -> str:
 
 def cases_without_error() -> list[Any]:
     """Return the official cases that expect no error, as pytest parameters."""
-    return [case for case in files("seedlist", part="discovery") if not (case.values[0] or {}).get("error")]
+    return [case for case in files("seedlist", id_suffix="discovery") if not (case.values[0] or {}).get("error")]
 
 
 @pytest.mark.parametrize("case", files("seedlist"))
-def test_seeds_and_options_equal_official_case(records: Network, case: dict[str, Any]) -> None:
+def test_seeds_and_options_equal_official_case(network_with_records: Network, case: dict[str, Any]) -> None:
     if case.get("error"):
         with pytest.raises(ConfigurationError) as raised:
             ClientOptions(case["uri"], None, {})
@@ -95,9 +95,7 @@ def load_balanced_hello(_port: int) -> Callable[[ScriptedServer], dict[str, Any]
 
 
 def servers_of(case: dict[str, Any]) -> tuple[tuple[int, ...], Callable[[int], Any]]:
-    """Return the ports of a case's SRV records, and a function that creates the hello fields of a
-    server.
-    """
+    """Return the ports in the SRV records of a case, and a function that describes its servers."""
     if case["options"].get("loadBalanced"):
         return (8000,), load_balanced_hello
     if MEMBERS[-1] in case.get("hosts", ()):
@@ -118,9 +116,10 @@ def deployment(network: Network, case: dict[str, Any]) -> Iterator[None]:
 
 @pytest.mark.parametrize("connect", [True, False])
 @pytest.mark.parametrize("case", cases_without_error())
-def test_client_discovers_servers_of_official_case(records: Network, case: dict[str, Any], connect: bool) -> None:
-    with gevent.Timeout(10), deployment(records, case), MongoClient(case["uri"], tls=False, connect=connect) as client:
-        assert bool(records.names.questions) is connect
+def test_client_discovers_servers_of_official_case(network_with_records: Network, case: Any, connect: bool) -> None:
+    network = network_with_records
+    with gevent.Timeout(10), deployment(network, case), MongoClient(case["uri"], tls=False, connect=connect) as client:
+        assert bool(network.names.questions) is connect
         if not connect:
             assert client.is_primary
         for name, value in case["options"].items():
@@ -174,7 +173,7 @@ def test_2_to_4_srv_host_outside_of_domain_raises_configuration_error(network: N
 
 
 @pytest.mark.parametrize("name", ["build.10gen.cc", "test.build.10gen.cc"])
-def test_srv_host_equal_to_name_of_three_parts_is_accepted(records: Network, name: str) -> None:
+def test_srv_host_equal_to_name_of_three_parts_is_accepted(network_with_records: Network, name: str) -> None:
     assert hosts_of(f"mongodb+srv://{name}") == [name]
 
 
@@ -233,7 +232,7 @@ def test_13_host_validator_without_srv_uri_raises_configuration_error() -> None:
         hosts_of("mongodb://localhost:27017", srv_host_validator=lambda _host: True)
 
 
-# Other requirements
+# Requirements without an official test
 
 
 def test_trailing_dot_of_name_or_host_is_removed(network: Network) -> None:

@@ -1,4 +1,4 @@
-"""Prose tests and other requirements of the specification "Polling SRV Records for mongos Discovery".
+"""Tests of the specification "Polling SRV Records for mongos Discovery", including its prose tests.
 
 A name server and scripted servers run in the test process. The fixture `polling_timer` replaces the
 timer of the polling greenlet, and records the sleep times. The test decides when the polling greenlet
@@ -242,7 +242,7 @@ def test_13_srv_service_name_selects_polled_records(
     assert ports_of(client) == [27019, 27020]
 
 
-# Other requirements
+# Requirements without a prose test
 
 
 def test_polled_host_outside_of_domain_is_ignored_and_logged(
@@ -254,7 +254,7 @@ def test_polled_host_outside_of_domain_is_ignored_and_logged(
     polling_timer.run_next_scan()
     assert ports_of(client) == [27017]
     assert "localhost.evil.com" in caplog.text
-    assert all(host != "localhost.evil.com" for host, _port in network.connected)
+    assert all(host != "localhost.evil.com" for host, _port in network.resolved)
 
 
 def test_allowed_hosts_suffix_applies_to_polled_hosts(
@@ -319,7 +319,7 @@ def count_polling_greenlets() -> int:
 def test_close_of_client_ends_polling_during_unanswered_query(
     connect: Any, network: Network, polling_timer: PollingTimer
 ) -> None:
-    # Longer than the test, so that the query does not time out.
+    # The timeout is longer than the test, so that the query does not time out.
     client = connect(connectTimeoutMS=60_000)
     network.names.silent = True
     query_count = len(network.names.questions)

@@ -23,7 +23,7 @@ from tests.spec.unified.requirements import Setting, settings
 from tests.spec.unified.runner import Run
 from tests.spec.unified.schema import check
 from tests.spec.unified.skips import BY_THE_TEST, REQUIREMENT, RULES, CaseOnTopology, Rule, rule_for, words_of
-from tests.spec.unified.suites import CLIENT_OPTIONS, read, valid_pass
+from tests.spec.unified.suites import CLIENT_OPTIONS, passing_files, read_file
 from tests.support.tiers import tiers_of
 
 # Cases that contain waits or time limits run in virtual time. In real time, such cases fail on a
@@ -49,7 +49,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def all_cases(tiers: Set[str]) -> list[Any]:
-    parameters = [parameter for file in valid_pass() for parameter in cases_of(file, tiers)]
+    parameters = [parameter for file in passing_files() for parameter in cases_of(file, tiers)]
     return parameters or [pytest.param(None, 0, None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
 
 
@@ -92,7 +92,7 @@ def content(file: SpecFile) -> dict[str, Any]:
     file.
     """
     check(file.document)
-    return read(file)
+    return read_file(file)
 
 
 @lru_cache(maxsize=1)

@@ -112,8 +112,8 @@ def make_write_concern(description: dict[str, Any]) -> WriteConcern:
     return WriteConcern(**{PARAMETERS[name]: value for name, value in description.items()})
 
 
-# For a negative number, the tests of the Read and Write Concern specification expect an error, the
-# tests of the URI Options specification a warning.
+# For a negative number, the tests of the Read and Write Concern specification expect an error. The
+# tests of the URI Options specification expect a warning.
 @pytest.mark.parametrize("case", cases("concerns in a uri"))
 def test_concerns_of_uri_equal_official_case(case: dict[str, Any]) -> None:
     if not case["valid"]:

@@ -77,7 +77,7 @@ class Page:
         while data:
             data = data[nb_write(self._write_descriptor, data) :]
         while True:
-            answer = self._next()
+            answer = self._receive_message()
             if answer.get("id") == number:
                 assert "error" not in answer, (method, answer["error"])
                 result: dict[str, Any] = answer["result"]
@@ -85,7 +85,7 @@ class Page:
             if answer.get("method") in ("Log.entryAdded", "Runtime.exceptionThrown"):
                 self.console.append(json.dumps(answer["params"]))
 
-    def _next(self) -> dict[str, Any]:
+    def _receive_message(self) -> dict[str, Any]:
         while b"\0" not in self._buffer:
             data = nb_read(self._read_descriptor, 1 << 16)
             assert data, "the browser has ended"
@@ -99,17 +99,17 @@ class Page:
 def browser(seconds: float = 90) -> Iterator[Page]:
     """Start Chromium, yield a page, and kill Chromium at the end of the block."""
     assert CHROMIUM is not None
-    (there_reading, write_descriptor), (read_descriptor, there_writing) = os.pipe(), os.pipe()
+    (chromium_input, write_descriptor), (read_descriptor, chromium_output) = os.pipe(), os.pipe()
     make_nonblocking(read_descriptor)
     make_nonblocking(write_descriptor)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile, gevent.Timeout(seconds):
-        script = f'exec "$@" 3<&{there_reading} 4>&{there_writing}'
+        script = f'exec "$@" 3<&{chromium_input} 4>&{chromium_output}'
         command = ["bash", "-c", script, "bash", CHROMIUM, *_OPTIONS, f"--user-data-dir={profile}"]
         process = subprocess.Popen(
-            command, pass_fds=(there_reading, there_writing), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            command, pass_fds=(chromium_input, chromium_output), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
         )
-        os.close(there_reading)
-        os.close(there_writing)
+        os.close(chromium_input)
+        os.close(chromium_output)
         try:
             yield Page(read_descriptor, write_descriptor)
         finally:

@@ -1,13 +1,13 @@
 """Read test cases from files.
 
-The file with the cases of ``test_x.py`` is ``test_x.jsonl``. Each line is a case: a JSON object
-whose field ``table`` is the name of the test, or another name that the test file uses. The optional
-field ``id`` names the case in the output of pytest. Numbers and BSON values have the notation of the
-recorded answers. Four further notations exist:
+The file with the cases of ``test_x.py`` is ``test_x.jsonl``. Each line is a case: a JSON object. The
+field ``table`` is the name of the test, or a name that the test file passes to :func:`rows`. The
+optional field ``id`` names the case in the output of pytest. Numbers and BSON values have the
+notation of ``tests/simulation/answers/notation.py``. Four further notations exist:
 
-- ``{"$name": "OSError"}`` is the object with a name in ``gmongo.errors``, ``builtins``, or a module
-  such as ``gevent:GreenletExit``.
-- ``{"$call": ["AutoReconnect", "gone"]}`` is the result of a call with these arguments.
+- ``{"$name": "OSError"}`` is the object ``OSError`` of ``gmongo.errors`` or ``builtins``. A name with
+  a colon, such as ``gevent:GreenletExit``, contains the module of the object.
+- ``{"$call": ["AutoReconnect", "gone"]}`` is the result of ``AutoReconnect("gone")``.
 - ``{"$tuple": [1, 2]}`` is a tuple.
 - ``{"$bytes": "HTTP/1.1 200 OK"}`` is a bytes object, whose bytes are the code points of the text.
 """
@@ -47,7 +47,7 @@ def rows(test_file: str, table: str | None = None) -> list[dict[str, Any]]:
     """
     found = [row for row in all_rows(Path(test_file).with_suffix(".jsonl")) if row.get("table") == table]
     assert found, f"the cases of {test_file} have no table {table}"
-    return [{key: _convert(part) for key, part in row.items() if key != "table"} for row in found]
+    return [{key: _convert(value) for key, value in row.items() if key != "table"} for row in found]
 
 
 @cache
@@ -56,21 +56,21 @@ def all_rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
-def _convert(part: Any) -> Any:
-    match part:
+def _convert(value: Any) -> Any:
+    match value:
         case {"$name": name}:
             return _resolve_name(name)
         case {"$call": [name, *arguments]}:
             return _resolve_name(name)(*map(_convert, arguments))
         case {"$bytes": text}:
             return text.encode("latin-1")
-        case {"$tuple": parts}:
-            return tuple(map(_convert, parts))
+        case {"$tuple": items}:
+            return tuple(map(_convert, items))
         case dict():
-            return from_json({name: _convert(each) for name, each in part.items()})
+            return from_json({name: _convert(each) for name, each in value.items()})
         case list():
-            return [_convert(each) for each in part]
-    return part
+            return [_convert(each) for each in value]
+    return value
 
 
 def _resolve_name(name: str) -> Any:

@@ -28,11 +28,10 @@ def make_client(host: Any, recorder: Any, heartbeat_interval: float | None = Non
 
 @contextmanager
 def clients_of(recorder: Recorder | PoolRecorder) -> Iterator[Connect]:
-    """Yield a function that creates a client.
+    """Yield `create_client`, a function that creates a client.
 
-    The arguments of the function are deployments, scripted servers, host names or URIs.
-
-    At the end of the block, close all clients that the function created.
+    The positional arguments of `create_client` are deployments, scripted servers, host names or
+    URIs. At the end of the block, close all clients that `create_client` has created.
     """
     clients: list[Client] = []
 
@@ -44,6 +43,6 @@ def clients_of(recorder: Recorder | PoolRecorder) -> Iterator[Connect]:
     yield create_client
     recorder.hooks.clear()
     for client in clients:
-        # `client.close` would wait for a reply to `endSessions`, which a faulty server may never
-        # send.
+        # `client.close` would wait for the reply to `endSessions`. A faulty server may never send
+        # the reply.
         client._topology.close()

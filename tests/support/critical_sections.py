@@ -21,7 +21,7 @@ import greenlet
 from gmongo.cmap.pool_state import StateMachine
 from gmongo.events.delivery import Delivery
 
-# Method of `StateMachine` that is no critical section, because `Delivery` calls the method later.
+# Method of `StateMachine` that is no critical section, because `Delivery` calls the method with an event.
 _NO_SECTIONS = frozenset({"_publish_ready"})
 
 
@@ -35,7 +35,7 @@ class CriticalSections:
         self._used_by: dict[int, Delivery] = {}  # ID of the greenlet -> `Delivery` object that the greenlet used last
 
     def wrap_method(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a method of ``StateMachine`` that runs as a critical section."""
+        """Return a wrapper that runs a method of ``StateMachine`` as a critical section."""
 
         @functools.wraps(function)
         def watched(*arguments: Any, **keywords: Any) -> Any:
@@ -47,9 +47,9 @@ class CriticalSections:
 
         return watched
 
-    def wrap_delivery(self, name: str, before: Callable[[Delivery], None]) -> Callable[..., Any]:
-        """Return a wrapper of a method of ``Delivery`` that first calls `before`."""
-        function = getattr(Delivery, name)
+    def wrap_delivery(self, method_name: str, before: Callable[[Delivery], None]) -> Callable[..., Any]:
+        """Return a wrapper that calls `before`, and then a method of ``Delivery``."""
+        function = getattr(Delivery, method_name)
 
         def watched(delivery: Delivery, *arguments: Any) -> Any:
             before(delivery)

@@ -1,5 +1,4 @@
-"""Name server on the loopback interface, and an address resolution that maps its host names to
-scripted servers.
+"""Name server on the loopback interface, and a replacement of the driver's address resolution.
 
 The name server runs in a greenlet of the test process. A native thread of the driver sends the
 queries over UDP.
@@ -101,18 +100,18 @@ class Network:
     """Replacement of the driver's address resolution.
 
     The name server has the IP address of each host. :attr:`ports` maps the ports in SRV records to
-    the ports of scripted servers.
+    the ports of scripted servers. :attr:`resolved` lists the hosts and ports to resolve.
     """
 
     def __init__(self, name_server: NameServer) -> None:
         self.names = name_server
         self.ports: dict[int, int] = {}  # port in the SRV record -> port of the scripted server
-        self.connected: list[tuple[str, int]] = []
+        self.resolved: list[tuple[str, int]] = []
 
     def resolve(self, address: tuple[str, int], _ref: bool = True) -> list[tuple[int, Any]]:
         """Return the addresses of a host. This method replaces ``gmongo.wire.connect.resolve``."""
         host, port = address
-        self.connected.append(address)
+        self.resolved.append(address)
         if host == "127.0.0.1":
             return [(_socket.AF_INET, address)]
         if host not in self.names.addresses:

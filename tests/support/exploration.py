@@ -1,4 +1,4 @@
-"""Breadth-first exploration of all sequences of steps up to a maximum length."""
+"""Breadth-first exploration of all states that a maximum number of steps can reach."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Exploration(NamedTuple):
 
 
 def explore(create_system: Callable[[], ExploredSystem], depth: int, until_violation: str | None = None) -> Exploration:
-    """Execute every possible sequence of at most `depth` steps."""
+    """Visit each state that at most `depth` steps can reach. Stop after the violation `until_violation`."""
     seen: set[Any] = set()
     violations: dict[str, tuple[Step, ...]] = {}
     paths: deque[tuple[Step, ...]] = deque([()])

@@ -20,7 +20,7 @@ HOSTS = re.compile(
     r"kms\.[a-z]{2}-[a-z]+-\d\.amazonaws\.com|login\.microsoftonline\.com|.*\.vault\.azure\.net|"
     r"oauth2\.googleapis\.com|cloudkms\.googleapis\.com|localhost|.*\.kms\.example|127\.0\.0\.1"
 )
-_AUTHORISED = {"access_token": "token", "expires_in": 3600, "token_type": "Bearer"}
+_TOKEN_RESPONSE = {"access_token": "token", "expires_in": 3600, "token_type": "Bearer"}
 _MATERIAL = bytes(range(96))
 
 
@@ -34,10 +34,11 @@ class KmsServer:
     :param context: TLS context with the certificate of the server.
     :ivar requests: One pair for each request: the host and the path of an HTTP request, or
         ``"kmip"`` and the KMIP operation.
-    :ivar failures: Number of further requests after which the server closes the connection without
-        a reply.
+    :ivar failures: Number of requests that the server will not answer. The server closes their
+        connections.
     :ivar status: Status code of all HTTP responses, 200 by default.
     :ivar delay: Function that the server calls before each response.
+    :ivar open_connections: Number of open TLS connections.
     """
 
     def __init__(self, context: SSLContext) -> None:
@@ -48,7 +49,7 @@ class KmsServer:
         self.failures = 0
         self.status = 200
         self.delay: Callable[[], None] = lambda: None
-        self.open = 0
+        self.open_connections = 0
 
     def __enter__(self) -> KmsServer:
         self._server.start()
@@ -78,7 +79,7 @@ class KmsServer:
         except OSError:
             raw.close()
             return
-        self.open += 1
+        self.open_connections += 1
         try:
             first = sock.recv(1)
             if first == b"\x42":
@@ -88,7 +89,7 @@ class KmsServer:
         except OSError:
             pass
         finally:
-            self.open -= 1
+            self.open_connections -= 1
             sock.close()
 
     def _may_reply(self) -> bool:
@@ -113,27 +114,27 @@ class KmsServer:
         if not self._may_reply():
             return
         try:
-            status, answer = self.status, self._http(path, headers, body)
+            status, answer = self.status, self._http_response(path, headers, body)
         except KmsError as error:
             status, answer = 400, {"error": str(error)}
         text = json.dumps(answer if status == 200 else {"error": "refused"}).encode()
         sock.sendall(b"HTTP/1.1 %d OK\r\nContent-Length: %d\r\n\r\n%s" % (status, len(text), text))
 
-    def _http(self, path: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
+    def _http_response(self, path: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
         if path.partition("?")[0].endswith("/token"):
-            return _AUTHORISED
+            return _TOKEN_RESPONSE
         fields = json.loads(body)
         target = headers.get("x-amz-target")
         if target == "TrentService.Encrypt":
-            return {"CiphertextBlob": b64encode(reversed_secret(b64decode(fields["Plaintext"]))).decode()}
+            return {"CiphertextBlob": b64encode(encrypt(b64decode(fields["Plaintext"]))).decode()}
         if target == "TrentService.Decrypt":
             return {"Plaintext": b64encode(decrypt(b64decode(fields["CiphertextBlob"]))).decode()}
         if "/wrapkey" in path:
-            return {"value": urlsafe_b64encode(reversed_secret(_urlsafe(fields["value"]))).decode().rstrip("=")}
+            return {"value": urlsafe_b64encode(encrypt(_urlsafe(fields["value"]))).decode().rstrip("=")}
         if "/unwrapkey" in path:
             return {"value": urlsafe_b64encode(decrypt(_urlsafe(fields["value"]))).decode().rstrip("=")}
         if path.endswith(":encrypt"):
-            return {"ciphertext": b64encode(reversed_secret(b64decode(fields["plaintext"]))).decode()}
+            return {"ciphertext": b64encode(encrypt(b64decode(fields["plaintext"]))).decode()}
         if path.endswith(":decrypt"):
             return {"plaintext": b64encode(decrypt(b64decode(fields["ciphertext"]))).decode()}
         raise KmsError(path)
@@ -150,9 +151,9 @@ class KmsServer:
             request, data = _values_by_tag(data), b""
             if not self._may_reply():
                 return
-            sock.sendall(self._kmip(request))
+            sock.sendall(self._kmip_response(request))
 
-    def _kmip(self, request: Mapping[int, bytes]) -> bytes:
+    def _kmip_response(self, request: Mapping[int, bytes]) -> bytes:
         operation = struct.unpack(">I", request[_OPERATION])[0]
         self.requests.append(("kmip", _OPERATIONS[operation]))
         name = request.get(_UNIQUE_IDENTIFIER, b"").decode()
@@ -166,7 +167,7 @@ class KmsServer:
             secret = _item(0x420086, 5, struct.pack(">I", 1)) + _item(0x420040, 1, block)
             payload = _item(0x420057, 5, struct.pack(">I", 7)) + payload + _item(0x420085, 1, secret)
         elif _OPERATIONS[operation] == "Encrypt":
-            payload += _item(_DATA, 8, reversed_secret(request[_DATA])) + _item(_NONCE, 8, bytes(16))
+            payload += _item(_DATA, 8, encrypt(request[_DATA])) + _item(_NONCE, 8, bytes(16))
         elif _OPERATIONS[operation] == "Decrypt":
             payload += _item(_DATA, 8, decrypt(request[_DATA]))
         version = _item(0x42006A, 2, struct.pack(">i", 1)) + _item(0x42006B, 2, struct.pack(">i", 0))
@@ -180,7 +181,7 @@ _OPERATIONS = {1: "Create", 3: "Register", 10: "Get", 18: "Activate", 31: "Encry
 _STRUCTURE = 1
 
 
-def reversed_secret(secret: bytes) -> bytes:
+def encrypt(secret: bytes) -> bytes:
     """Return the ciphertext of a secret: a prefix and the reversed bytes."""
     return b"turned:" + secret[::-1]
 

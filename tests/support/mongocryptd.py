@@ -38,7 +38,7 @@ class Mongocryptd(ScriptedServer):
 
     @property
     def analysed(self) -> list[str]:
-        """Return the name of each command that clients have sent to mongocryptd."""
+        """Return the name of each command that mongocryptd has analysed, in order."""
         return [each.name for each in self.received if each.name in self.replies and each.name != "hello"]
 
 
@@ -77,7 +77,7 @@ def _check_top_level(name: str, value: Any) -> None:
 
 
 class _Marker:
-    """Replace values of a command by placeholders if the schema encrypts the values."""
+    """Visitor of a command that replaces each value which the schema encrypts by a placeholder."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema

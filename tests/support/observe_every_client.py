@@ -1,4 +1,4 @@
-"""Pytest plugin that enables traces, metrics and slow-operation logs of every client.
+"""Pytest plugin that enables traces, metrics and slow-operation logs for every client.
 
     python -m pytest -p tests.support.observe_every_client tests/spec
 
@@ -17,7 +17,7 @@ from gmongo.client_options import ClientOptions
 
 def pytest_configure(config: pytest.Config) -> None:
     provider = TracerProvider(shutdown_on_exit=False)
-    observed = TelemetrySettings(
+    settings = TelemetrySettings(
         traces=True,
         query_text_max_length=500,
         tracer_provider=provider,
@@ -28,5 +28,5 @@ def pytest_configure(config: pytest.Config) -> None:
     own = ClientOptions.telemetry
     patch = pytest.MonkeyPatch()
     # Options that a test sets have priority over the options of the plugin.
-    patch.setattr(ClientOptions, "telemetry", lambda self: own(self) if own(self) != TelemetrySettings() else observed)
+    patch.setattr(ClientOptions, "telemetry", lambda self: own(self) if own(self) != TelemetrySettings() else settings)
     config.add_cleanup(patch.undo)

@@ -89,14 +89,14 @@ class Authority:
         other.own = CertificateWithKey(other.certificate, other.key)
         return other
 
-    def issue_server(self, *responders: str, must_staple: bool = False) -> CertificateWithKey:
+    def issue_server(self, *responder_urls: str, must_staple: bool = False) -> CertificateWithKey:
         """Issue a server certificate for ``localhost`` and 127.0.0.1."""
         names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
         extensions: list[tuple[Any, bool]] = [(x509.SubjectAlternativeName(names), False)]
-        if responders:
+        if responder_urls:
             access = [
                 x509.AccessDescription(AuthorityInformationAccessOID.OCSP, x509.UniformResourceIdentifier(url))
-                for url in responders
+                for url in responder_urls
             ]
             extensions.append((x509.AuthorityInformationAccess(access), False))
         if must_staple:
@@ -114,15 +114,15 @@ class Authority:
         return self.issue("delegate", extensions, days * DAY)
 
     def issue(
-        self, name: str, extensions: list[tuple[Any, bool]], length: datetime.timedelta = DAY
+        self, name: str, extensions: list[tuple[Any, bool]], validity: datetime.timedelta = DAY
     ) -> CertificateWithKey:
         """Issue a certificate with `extensions`: pairs of a value and its criticality."""
         key = new_key(self.kind)
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        return CertificateWithKey(self._sign_certificate(subject, key, extensions, length), key)
+        return CertificateWithKey(self._sign_certificate(subject, key, extensions, validity), key)
 
     def _sign_certificate(
-        self, subject: x509.Name, key: Any, extensions: list[tuple[Any, bool]], length: datetime.timedelta
+        self, subject: x509.Name, key: Any, extensions: list[tuple[Any, bool]], validity: datetime.timedelta
     ) -> x509.Certificate:
         builder = (
             x509.CertificateBuilder()
@@ -131,7 +131,7 @@ class Authority:
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
             .not_valid_before(now() - 10 * DAY)
-            .not_valid_after(now() + length)
+            .not_valid_after(now() + validity)
         )
         for extension, critical in extensions:
             builder = builder.add_extension(extension, critical)
@@ -149,7 +149,7 @@ class Authority:
         signature_hash: Any = None,
         identifies_signer_by_name: bool = False,
     ) -> bytes:
-        """Return a signed OCSP response about the status of a certificate."""
+        """Return a signed OCSP response about the status of the certificate `certified`."""
         signer = signer or self.own
         revoked = status is REVOKED
         builder = ocsp.OCSPResponseBuilder().add_response(

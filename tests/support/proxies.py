@@ -134,7 +134,7 @@ class Socks5Proxy(ProxyServer):
         if self.required_credentials and not self._authenticate(sock):
             return
         _version, _command, _reserved, kind = read(sock, 4)
-        host = self._host(sock, kind)
+        host = self._read_host(sock, kind)
         [port] = struct.unpack(">H", read(sock, 2))
         self.requests.append((kind, host, port))
         if self.refuse_with:
@@ -150,7 +150,7 @@ class Socks5Proxy(ProxyServer):
         sock.sendall(b"\x01\x00" if credentials == self.required_credentials else b"\x01\x01")
         return credentials == self.required_credentials
 
-    def _host(self, sock: Any, kind: int) -> str:
+    def _read_host(self, sock: Any, kind: int) -> str:
         if kind == 3:
             return read(sock, read(sock, 1)[0]).decode()
         family, size = (socket.AF_INET, 4) if kind == 1 else (socket.AF_INET6, 16)

@@ -82,7 +82,7 @@ class _Recorder:
     def wait_for(self, beginning: str, count: int = 1) -> Any:
         """Wait until `count` event lines start with `beginning`.
 
-        Return the event of the last matching line.
+        Return the event of the last of these `count` lines.
         """
         eventually(lambda: len(self.lines_starting_with(beginning)) >= count)
         return [event for event in self.events if self._line(event).startswith(beginning)][count - 1]

@@ -156,7 +156,7 @@ class Task(greenlet):  # type: ignore[misc]
             Scheduler.current.run_callback(callback, self)
 
     def stack_lines(self) -> tuple[tuple[str, int], ...]:
-        """Return the function name and line number of each frame of a greenlet.
+        """Return the function name and line number of each frame of the task.
 
         The innermost frame is the first.
         """

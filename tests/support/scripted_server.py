@@ -56,8 +56,8 @@ def cursor_reply(documents: list[Any], cursor_id: int = 0, field: str = "firstBa
     return {"cursor": {"id": Int64(cursor_id), "ns": "db.c", field: documents}, "ok": 1}
 
 
-# The reply to a find contains the requested _id. If a client reads the reply to another request, a
-# test therefore finds a wrong _id.
+# The reply to a find contains the requested _id. If an operation reads the reply to the find of
+# another operation, a test therefore finds a wrong _id.
 REPLIES: dict[str, Any] = {
     "find": lambda command: cursor_reply([{"_id": command["filter"].get("_id")}]),
     "insert": lambda command: {"ok": 1, "n": len(command["documents"])},
@@ -295,7 +295,7 @@ class ScriptedServer:
     def wait_for(self, name: str, count: int = 1) -> dict[str, Any]:
         """Wait until the server has received `count` commands whose name is `name`.
 
-        Return the last received command.
+        Return the last of these `count` commands.
         """
         eventually(lambda: len(self.commands(name)) >= count)
         return self.commands(name)[count - 1]

@@ -1,4 +1,4 @@
-"""Measurement of the longest time in which a greenlet blocks the event loop."""
+"""Measurement of the longest time for which a greenlet blocks the event loop."""
 
 from __future__ import annotations
 

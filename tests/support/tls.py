@@ -32,7 +32,6 @@ class TlsServer(ScriptedServer):
         super().__init__(**options)
         self.context = context
         self.resumed: list[bool] = []
-        self.names: list[str | None] = []
 
     def start(self) -> None:
         super().start()

@@ -45,7 +45,7 @@ class DriverProgram:
     @property
     def warnings(self) -> dict[str, int]:
         """Return the number of warnings on standard error, by warning class."""
-        return warnings(self.stderr)
+        return count_warnings(self.stderr)
 
     def line(self) -> str:
         """Wait for the next line that the program prints, and return the line."""
@@ -66,13 +66,13 @@ class DriverProgram:
         return text.strip()
 
 
-def warnings(text: str) -> dict[str, int]:
+def count_warnings(text: str) -> dict[str, int]:
     """Return the number of warnings in the output of a program, by warning class."""
     return dict(Counter(re.findall(r"(\w+Warning): ", text)))
 
 
 def run_program(scenario: str, *arguments: str) -> str:
-    """Run a program, and return its output, or raise AssertionError with its standard error."""
+    """Run a program, and return its output. If the program fails, raise AssertionError with its errors."""
     with DriverProgram(scenario, *arguments) as program:
         text = program.remaining_output()
         if program.process.returncode:

@@ -1,4 +1,4 @@
-"""Functions of all programs: import of a driver, and exchange of lines with the test."""
+"""Functions for all comparison programs: import a driver, and exchange lines with the test."""
 
 from __future__ import annotations
 
@@ -59,25 +59,25 @@ def create_event_counter(driver: Any) -> Any:
         monitoring.CommandListener, monitoring.ServerListener, monitoring.ConnectionPoolListener
     ):
         def __init__(self) -> None:
-            self.open: Counter[int] = Counter()
+            self.open_commands: Counter[int] = Counter()
             self.pings = self.most_pings = 0
             self.marked_unknown = self.pools_cleared = 0
 
         def started(self, event: Any) -> None:
-            self.open[event.request_id] += 1
+            self.open_commands[event.request_id] += 1
             if event.command_name == "ping":
                 self.pings += 1
                 self.most_pings = max(self.most_pings, self.pings)
 
         def succeeded(self, event: Any) -> None:
-            self.open[event.request_id] -= 1
+            self.open_commands[event.request_id] -= 1
             self.pings -= event.command_name == "ping"
 
         failed = succeeded
 
         @property
         def commands_without_end(self) -> int:
-            return sum(count > 0 for count in self.open.values())
+            return sum(count > 0 for count in self.open_commands.values())
 
         def description_changed(self, event: Any) -> None:
             known = event.previous_description.is_server_type_known

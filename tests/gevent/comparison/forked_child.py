@@ -57,7 +57,7 @@ def fork_and_wait(fork: Any, waitpid: Any, client: Any) -> int:
     return int(status[1])
 
 
-def start_process(client: Any) -> int | None:
+def run_process(client: Any) -> int | None:
     child = multiprocessing.get_context("fork").Process(target=use_in_child, args=(client,))
     child.start()
     while child.exitcode is None:
@@ -68,7 +68,7 @@ def start_process(client: Any) -> int | None:
 FORK_FUNCTIONS = {
     "os": lambda client: fork_and_wait(os.fork, os.waitpid, client),
     "gevent": lambda client: fork_and_wait(gevent.os.fork, gevent.os.waitpid, client),
-    "multiprocessing": start_process,
+    "multiprocessing": run_process,
 }
 
 

@@ -115,16 +115,16 @@ class Run:
     def _await_others(self) -> None:
         gevent.joinall(self.others, timeout=LIMIT / 8)
         if not all(each.ready() for each in self.others):
-            self.losses.add("another greenlet waits, although the connection is available")
+            self.losses.add("an uninterrupted greenlet waits, although the connection is available")
         elif not all(each.successful() for each in self.others):
-            self.losses.add("another greenlet failed")
+            self.losses.add("an uninterrupted greenlet failed")
 
     def _check(self, greenlet: Any, tracer: Tracer, transactions_before: list[Any]) -> None:
         if not greenlet.ready():
             self.losses.add("does not end")
             greenlet.kill(timeout=LIMIT)
         if not any(self.raised is each for each in tracer.thrown):
-            self.losses.add(f"a different exception was raised: {error_text(self.raised)}")
+            self.losses.add(f"the operation did not raise the thrown error, but {error_text(self.raised)}")
         self.raised = None
         # A reference to an exception keeps its frames and the objects in the frames alive.
         tracer.thrown[:] = [type(each) for each in tracer.thrown]
@@ -168,7 +168,7 @@ class Run:
     def close(self) -> None:
         """Close the client.
 
-        The caller runs the method in a greenlet, because `close` of PyMongo needs half a second.
+        The caller runs the method in a new greenlet, because `close` of PyMongo needs half a second.
         """
         if not self._call_with_limit(lambda: self.client.close() or True):
             self.losses.add("close() does not end")
@@ -190,7 +190,7 @@ def open_transactions(deployment: Deployment) -> list[Any]:
 
 
 def count_losses(runs: list[Run]) -> Counter[str]:
-    """Return the numbers of interrupted runs and of lossy runs, and the count of each loss."""
+    """Return the number of interrupted runs, the number of runs with a loss, and the count of each loss."""
     tally = Counter({"interrupted runs": len(runs), "runs with a loss": sum(bool(run.losses) for run in runs)})
     for run in runs:
         tally.update(run.losses)
@@ -198,7 +198,7 @@ def count_losses(runs: list[Run]) -> Counter[str]:
 
 
 def insert_documents(deployment: Deployment) -> None:
-    """Insert the documents. Make the server delay each ping, so that several pings overlap."""
+    """Insert the documents that scenarios read. Make the server delay each ping, so that several pings overlap."""
     with driver.MongoClient(deployment.uri) as client:
         client.test.facts.insert_many([{"_id": number, "of": number} for number in range(8)])
         client.test.create_collection("written")

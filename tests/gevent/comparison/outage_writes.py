@@ -3,8 +3,8 @@
 Usage: ``python -m tests.gevent.comparison.outage_writes gmongo|pymongo URI``.
 
 The test kills and restarts the server, and then sends a line to the program. The program prints the
-outcome as JSON. The outcome contains the continuing writers, the errors, and the acknowledged
-writes.
+outcome as JSON. The outcome contains a flag (True if all writers continue), the errors, and the
+acknowledged writes.
 """
 
 # ruff: noqa: E402 - the process is monkey-patched before the other imports
@@ -55,7 +55,7 @@ class Writer:
 
 
 def await_writes(writers: list[Writer]) -> bool:
-    """Wait until the server has acknowledged another write of each writer.
+    """Wait until the server has acknowledged one more write of each writer.
 
     Return False if the wait times out.
     """

@@ -22,7 +22,7 @@ from tests.support.wait import becomes_true, becomes_true_after_collection
 if TYPE_CHECKING:
     from tests.gevent.switching.harness import Scenario, ScenarioRun
 
-WAIT_SECONDS = 10.0  # seconds
+WAIT_SECONDS = 10.0
 
 
 def forget_frames(*errors: BaseException | None) -> None:
@@ -35,7 +35,7 @@ def forget_frames(*errors: BaseException | None) -> None:
 
 
 def outcome_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer) -> list[str]:
-    """Return a text if the greenlet did not raise the error that the interruption must cause."""
+    """Return a text for each violated rule about the error that the greenlet raised."""
     if scenario.is_restarted or not run_state.greenlet.ready():
         return []
     error, faults = run_state.error, list[str]()
@@ -53,7 +53,7 @@ def outcome_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer) -
     elif tracer.kind.moment == SPAWN:
         if error is not None and not isinstance(error, PyMongoError):
             faults.append(f"the kill of a new driver greenlet was raised as {error!r}")
-    elif (scenario.wraps or run_state.yields_in_events) and all(isinstance(each, Exception) for each in tracer.thrown):
+    elif (scenario.wraps or run_state.listeners_switch) and all(isinstance(each, Exception) for each in tracer.thrown):
         pass
     elif not any(error is each for each in tracer.thrown):
         faults.append(f"{tracer.thrown!r} was thrown, but {error!r} was raised")
@@ -66,7 +66,7 @@ def resource_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer, 
     for other in run_state.others:
         may_fail = may_clear and scenario.clears_pool and isinstance(other.exception, AutoReconnect)
         if not (other.successful() or may_fail):
-            faults.append(f"another greenlet got {other.exception!r}, ready: {other.ready()}")
+            faults.append(f"an uninterrupted greenlet got {other.exception!r}, ready: {other.ready()}")
     if not scenario.closes_client:
         faults += _pool_faults(run_state)
     faults += _session_faults(run_state)
@@ -97,13 +97,13 @@ def _pool_faults(run_state: ScenarioRun) -> list[str]:
         )
 
     if not becomes_true(pools_are_idle):
-        faults.append(f"not at rest: {run_state.client.pool_stats()}")
+        faults.append(f"the pools are not idle: {run_state.client.pool_stats()}")
     for pool in run_state.client._topology.pools():
         machine, stats = pool.machine, pool.stats()
         connections = [*machine.pending, *machine.available, *machine.in_use, *machine.draining]
         counts = len(machine.pending), len(machine.available), len(machine.in_use), len(pool.machine.queue.waiters)
         if counts != (stats["pending"], stats["available"], stats["in_use"], stats["waiting"]):
-            faults.append(f"{counts} differ from {stats}")
+            faults.append(f"the counts {counts} differ from the statistics {stats}")
         if len(set(connections)) != len(connections) or stats["total"] != len(connections):
             faults.append(f"a connection is in two sets: {connections}")
         if any(each.mid_message or each._transport is None or each._transport.closed for each in machine.available):
@@ -176,7 +176,7 @@ class Resources:
             faults.append(f"greenlets left: {_living_driver_greenlets(switched_greenlets)}")
         if not becomes_true(lambda: _watcher_count() <= self._watcher_count):
             faults.append(f"watchers left: {_watcher_count()}, there were {self._watcher_count}")
-        # The count excludes timers, because clients of other tests may be alive.
+        # The list contains only timers of this run, because clients of other tests may be alive.
         timers = [each for each in RunningTimeouts.known if each[0] in switched_greenlets]
         if timers:
             faults.append(f"timers left: {timers}")

@@ -60,8 +60,8 @@ class EventRecorder(ForwardingCommandListener, ForwardingHeartbeatListener, Forw
 
 
 class SwitchingEventRecorder(ForwardingPoolListener, EventRecorder):
-    """Recorder that switches to the hub in each event, so that the harness can interrupt the
-    greenlet.
+    """Recorder that switches to the hub in each command, pool and heartbeat event, so that the
+    harness can interrupt the greenlet.
     """
 
     def handle(self, event: Any) -> None:
@@ -85,7 +85,7 @@ class Scenario:
     is_restarted = False  # True: the driver restarts the interrupted driver greenlet.
     has_time_limit = True  # True: a timeout of the driver limits the wait of the greenlet.
     closes_client = False  # True: the scenario closes the client.
-    ends_cursors = False  # True: the server ends the cursor when its connection closes.
+    ends_cursors = False  # True: the server ends the cursor when the connection of the cursor closes.
     min_switches = 1
     max_switches = MAX_SWITCHES
 
@@ -120,7 +120,7 @@ class Scenario:
     def start_second(self, run_state: ScenarioRun) -> None:
         """Start a second greenlet that uses the object of the first greenlet.
 
-        The harness calls this method only for the kind ENTER.
+        The harness calls this method only for the moment ENTER.
         """
 
     def has_ended(self, run_state: ScenarioRun, tracer: Tracer) -> bool:
@@ -142,10 +142,10 @@ class Scenario:
 class ScenarioRun:
     """State of one run of a scenario."""
 
-    def __init__(self, scenario: Scenario, deployment: Deployment | RealDeployment, yields_in_events: bool) -> None:
+    def __init__(self, scenario: Scenario, deployment: Deployment | RealDeployment, listeners_switch: bool) -> None:
         self.deployment: Any = deployment
-        self.yields_in_events = yields_in_events
-        self.recorder = SwitchingEventRecorder() if yields_in_events else EventRecorder()
+        self.listeners_switch = listeners_switch
+        self.recorder = SwitchingEventRecorder() if listeners_switch else EventRecorder()
         options = {"serverMonitoringMode": "poll", **scenario.limits, **scenario.options}
         self.client: MongoClient[Any] = MongoClient(deployment.uri, event_listeners=[self.recorder], **options)
         self.greenlet: Any = None
@@ -174,16 +174,17 @@ def run(
     deployment: Deployment | RealDeployment,
     switch_number: int | None,
     kind: InterruptionKind | None,
-    yields_in_events: bool = False,
+    listeners_switch: bool = False,
 ) -> tuple[bool, bool]:
     """Run the scenario once, interrupt the greenlet at one switch, and check the invariants.
 
+    If `listeners_switch` is True, the event listener of the client switches to the hub.
     Return two flags: the greenlet has reached the switch, and the harness has thrown an error.
     """
     faults: list[str] = []
     with gevent.Timeout(60):  # a busy server needs long
         before = checks.Resources(deployment)
-        run_state = ScenarioRun(scenario, deployment, yields_in_events)
+        run_state = ScenarioRun(scenario, deployment, listeners_switch)
         if scenario.starts_with_connection:
             run_state.open_connection()
         scenario.prepare(run_state)
@@ -218,10 +219,10 @@ def run(
 def explore(
     scenario: Scenario,
     kind: InterruptionKind,
-    yields_in_events: bool = False,
+    listeners_switch: bool = False,
     real_deployment: RealDeployment | None = None,
 ) -> tuple[int, int]:
-    """Run the scenario repeatedly, with an interruption at each switch.
+    """Run the scenario repeatedly, with an interruption at the next switch in each run.
 
     Return the number of switches, and the number of runs in which the harness has thrown an error.
     """
@@ -231,7 +232,7 @@ def explore(
             run(scenario, deployment, None, None)
         switches = thrown = 0
         while switches < scenario.max_switches:
-            reached, has_thrown = run(scenario, deployment, switches, kind, yields_in_events)
+            reached, has_thrown = run(scenario, deployment, switches, kind, listeners_switch)
             if not reached:  # the greenlet has ended before the chosen switch
                 break
             switches += 1

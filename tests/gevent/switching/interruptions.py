@@ -22,7 +22,7 @@ EARLY = "early"  # Throw in a callback of the hub while the greenlet waits, as `
 LATE = "late"  # Throw when the hub wakes the greenlet, after the awaited event.
 SPAWN = "spawn"  # Throw into a new driver greenlet before its first switch.
 
-ENTER = "enter"  # Throw no error, but start a second greenlet that uses the object.
+ENTER = "enter"  # Throw no error, but start a second greenlet that uses the same object.
 
 
 class ApplicationError(TimeoutError):
@@ -86,7 +86,7 @@ KINDS = (
 class RunningTimeouts:
     """The running timeouts of the driver.
 
-    Each element contains the waiting greenlet, the timer, and the error to throw.
+    Each element of ``known`` contains the waiting greenlet, the timer, and the error to throw.
     """
 
     known: list[tuple[Any, Any, BaseException]] = []
@@ -101,13 +101,13 @@ class RunningTimeouts:
 
     @classmethod
     def error_of(cls, greenlet: Any, innermost: bool) -> BaseException | None:
-        """Return the error of a running timeout of the greenlet, or None if no timeout runs."""
+        """Return the error of the innermost or outermost running timeout of the greenlet, or None."""
         errors = [error for owner, _timer, error in cls.known if owner is greenlet]
         return errors[-1 if innermost else 0] if errors else None
 
 
 class ReportingGreenlet(gevent.Greenlet):  # type: ignore[misc]
-    """Greenlet that calls ``on_start`` when a driver greenlet starts."""
+    """Replacement of driver greenlets. The greenlet calls ``on_start`` when it starts."""
 
     on_start: Callable[[gevent.Greenlet[..., Any]], None] | None = None
 

@@ -1,4 +1,4 @@
-"""The public classes, and each public member without scenario, with the reason."""
+"""The public classes, and their members without a scenario, keyed by the reason for the exemption."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ EXEMPT: dict[str, dict[str, str]] = {
     },
     "GridOut": {
         _NO_IO: "closed fileno flush isatty readable seekable tell truncate writable write writelines",
-        "reads the description as length": "aliases chunk_size content_type filename md5 metadata name upload_date",
+        "reads the file document as length": "aliases chunk_size content_type filename md5 metadata name upload_date",
         "calls close": "__exit__",
     },
-    "GridOutCursor": {_NO_IO: _QUERY, "is next": "__next__"},
+    "GridOutCursor": {_NO_IO: _QUERY, "is an alias of next": "__next__"},
 }

@@ -44,7 +44,7 @@ class FirstUseOfClient(Scenario):
         return run_state.db.facts.find_one({"_id": 5})
 
 
-class BrokenIdleConnection(EmptyPool):
+class ExpiredIdleConnection(EmptyPool):
     name = "check-out that closes an idle connection"
     starts_with_connection = True
     options = {"maxIdleTimeMS": 1}
@@ -89,7 +89,7 @@ class FullPool(Scenario):
 
 
 class LostConnection(FullPool):
-    """The main greenlet checks in the only connection, which has failed. The waiting greenlet
+    """The main greenlet checks in the only connection, which has failed. A waiting greenlet
     creates a new connection.
     """
 
@@ -283,7 +283,7 @@ def watch_insert(db: Any) -> None:
         stream.try_next()
 
 
-def unacknowledged(db: Any) -> Any:
+def unacknowledged_collection(db: Any) -> Any:
     """Return a collection with write concern ``w=0``."""
     return db.get_collection("written", write_concern=WriteConcern(w=0))
 
@@ -330,11 +330,11 @@ class UploadWithId(UploadFile):
 
 
 class WriteAndAbort(UploadFile):
-    """Upload a file without a ``with`` block. After an interruption, the upload raises an error
-    until ``abort``.
+    """Upload a file without a ``with`` block. After an interruption, each later call raises
+    an error until ``abort``.
     """
 
-    name = "GridFS upload without a with"
+    name = "GridFS upload without with block"
 
     def run_operation(self, run_state: ScenarioRun) -> Any:
         file = run_state.kept["file"] = run_state.kept["fs"].new_file(chunkSize=4)
@@ -357,7 +357,7 @@ class DownloadFile(Scenario):
 
     name = "GridFS download in pieces"
     min_switches = 3
-    # The chunks have one byte, so that the cursor needs two batches.
+    # Each chunk has one byte, so that the cursor needs two batches.
     content = b"".join(b"line %d\n" % number for number in range(15))
 
     def read(self, run_state: ScenarioRun) -> Any:
@@ -379,9 +379,9 @@ class DownloadFile(Scenario):
 
 
 class DownloadChunks(DownloadFile):
-    """Download a file that has several chunks.
+    """Download a file that has 101 chunks.
 
-    The server returns the last chunk in the second batch.
+    The first batch contains all chunks, and the second batch is empty.
     """
 
     name = "GridFS download by chunks"
@@ -392,9 +392,9 @@ class DownloadChunks(DownloadFile):
 
 
 class DownloadLines(DownloadFile):
-    """Read a file line by line.
+    """Read lines of a file.
 
-    The server has killed the cursor of the chunks, and the driver opens a new cursor.
+    After each read, the server loses the cursor of the chunks, and the driver opens a new cursor.
     """
 
     name = "GridFS download by lines after a lost cursor"
@@ -414,7 +414,7 @@ class CloseClient(Scenario):
         run_state.client.close()
 
 
-class DropClient(Scenario):
+class ClientInWithBlock(Scenario):
     """Use a client in a ``with`` block. The interruption ends the block, and the end of the block
     closes the client.
     """
@@ -487,7 +487,7 @@ class FetchAhead(DriverGreenlet):
 class ConnectionAfterLateReply(EmptyPool):
     """After an interruption, the driver reads the late reply of the interrupted command.
 
-    After the driver has read the reply, another greenlet checks out the only connection.
+    After the driver has read the reply, a second greenlet checks out the only connection.
     """
 
     name = "find on a drained connection"
@@ -618,7 +618,7 @@ class MaintainPool(DriverGreenlet):
 SCENARIOS: list[Scenario] = [
     FirstUseOfClient(),
     EmptyPool(),
-    BrokenIdleConnection(),
+    ExpiredIdleConnection(),
     FailedHandshake(),
     FullPool(),
     LostConnection(),
@@ -627,7 +627,7 @@ SCENARIOS: list[Scenario] = [
     TlsHandshake(),
     OneOperation("insert", lambda db: db.written.insert_one({"a": 1})),
     OneOperation("find", lambda db: db.facts.find_one({"_id": 5})),
-    OneOperation("insert without acknowledgement", lambda db: unacknowledged(db).insert_one({"a": LARGE})),
+    OneOperation("insert without acknowledgement", lambda db: unacknowledged_collection(db).insert_one({"a": LARGE})),
     OneOperation("bulk write in batches", write_in_batches, 4),
     ClientBulkWrite("client bulk write", write_with_client),
     ReadRemainingBatches(),
@@ -653,7 +653,7 @@ SCENARIOS: list[Scenario] = [
     DownloadChunks(),
     DownloadLines(),
     CloseClient(),
-    DropClient(),
+    ClientInWithBlock(),
     PinnedCursor(),
     PinnedReadAhead(),
     PinnedTransaction(),

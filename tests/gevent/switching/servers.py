@@ -1,5 +1,5 @@
-"""Real servers for scenarios, and functions that count their open cursors, transactions and
-connections.
+"""Real servers for scenarios, and functions that count the open cursors, transactions and
+connections of a deployment.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def take_file_ids(cursor: Any) -> list[Any]:
     return [file._id for file in cursor]
 
 
-def check_files(run_state: ScenarioRun, cursor: Any, first: Any, second: Any) -> None:
+def check_file_ids(run_state: ScenarioRun, cursor: Any, first: Any, second: Any) -> None:
     taken = [each for part in (first, second) if part != REJECTED for each in part or ()]
     assert len(set(taken)) == len(taken), taken
     cursor.close()
@@ -160,6 +160,6 @@ SHARED = [
         for name, call in IN_SESSIONS.items()
         for first in ("commit_transaction", "abort_transaction", "end_session", "find")
     ),
-    SharedObject("file cursor and iteration", "file cursor", take_file_ids, take_file_ids, check_files),
-    SharedObject("file cursor and close", "file cursor", take_file_ids, lambda cursor: cursor.close(), check_files),
+    SharedObject("file cursor and iteration", "file cursor", take_file_ids, take_file_ids, check_file_ids),
+    SharedObject("file cursor and close", "file cursor", take_file_ids, lambda cursor: cursor.close(), check_file_ids),
 ]

@@ -94,7 +94,7 @@ class Tracer:
             return
         error = self._next_error()
         if error is not None:
-            # An error of the trace function would occur in the resumed greenlet, and would end the
+            # An error that the trace function raises occurs in the resumed greenlet, but also ends the
             # tracing.
             self._hub.loop.run_callback(self._resume_tracing)
             raise error
@@ -143,21 +143,21 @@ class Tracer:
 
 
 class SecondGreenletStarter(Tracer):
-    """Tracer that starts other greenlets at a switch of the first greenlet."""
+    """Tracer that starts further greenlets at a switch of the first greenlet, and may then kill the first."""
 
     def __init__(
         self,
         switch_number: int,
         first: gevent.Greenlet[..., Any],
-        start_second: Callable[[], None],
-        kills: bool = False,
+        start_others: Callable[[], None],
+        kills_first: bool = False,
     ) -> None:
         super().__init__(switch_number, KILL, lambda each: each is first)
-        self._first, self._enter, self._kills = first, start_second, kills
+        self._first, self._start_others, self._kills_first = first, start_others, kills_first
 
     def _throw(self) -> None:
         if not self.thrown:
             self.thrown.append(GreenletExit())
-            self._enter()
-            if self._kills:
+            self._start_others()
+            if self._kills_first:
                 get_hub().loop.run_callback(self._first.kill, GreenletExit, False)

@@ -53,15 +53,15 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def is_of_type(value: Any, name: str) -> bool:
-    """Return True if `value` has the BSON type `name`."""
-    if name == "number":
+def is_of_type(value: Any, type_name: str) -> bool:
+    """Return True if `value` has the BSON type `type_name`."""
+    if type_name == "number":
         return is_number(value) or isinstance(value, Decimal128)
-    if name in ("int", "long"):
-        return is_number(value) and isinstance(value, int) and _is_long(value) is (name == "long")
-    if name not in _CLASSES:
-        raise FormatError(f"unknown type {name!r}")
-    return isinstance(value, _CLASSES[name])
+    if type_name in ("int", "long"):
+        return is_number(value) and isinstance(value, int) and _is_long(value) is (type_name == "long")
+    if type_name not in _CLASSES:
+        raise FormatError(f"unknown type {type_name!r}")
+    return isinstance(value, _CLASSES[type_name])
 
 
 def _is_long(value: int) -> bool:

@@ -61,7 +61,7 @@ class ClientEntity:
         self.stored = self._store(spec.get("storeEventsAsEntities", ()))
         self.logs = LogCollector(spec["observeLogMessages"]) if "observeLogMessages" in spec else None
         self.spans = SpanCollector() if "observeTracingMessages" in spec else None
-        uri, options = _connection(spec, deployment, defaults)
+        uri, options = _uri_and_options(spec, deployment, defaults)
         if self.spans is not None:
             options["tracing"] = self.spans.options(spec["observeTracingMessages"])
         with ExitStack() as undo:
@@ -120,11 +120,11 @@ class ClientEntity:
         self.client.close()
 
 
-def _connection(
+def _uri_and_options(
     spec: Mapping[str, Any], deployment: RunningDeployment, defaults: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any]]:
     """Return the URI and the options for the MongoClient of a client entity."""
-    options = _without_placeholders({**defaults, **spec.get("uriOptions", {})})
+    options = _replace_placeholders({**defaults, **spec.get("uriOptions", {})})
     if "serverApi" in spec:
         api = spec["serverApi"]
         check_known(api, {"version", "strict", "deprecationErrors"}, "a server API")
@@ -141,7 +141,7 @@ def _uri(spec: Mapping[str, Any], deployment: RunningDeployment, options: Mappin
     return remove_user(uri) if options.get("authMechanism") == _OIDC else uri
 
 
-def _without_placeholders(options: Mapping[str, Any]) -> dict[str, Any]:
+def _replace_placeholders(options: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: _placeholder_value(name, options) if isinstance(value, Mapping) and "$$placeholder" in value else value
         for name, value in options.items()

@@ -28,8 +28,8 @@ class CursorEntity:
         return cls(cursor, next(cursor, _NOTHING))
 
     def iterate_until_document(self) -> Any:
-        """Iterate until the cursor returns a document, because a tailable cursor may return no
-        document.
+        """Iterate until the cursor returns a document, because an iteration of a tailable cursor may
+        return no document.
         """
         first = self._take_first()
         if first is not _NOTHING:

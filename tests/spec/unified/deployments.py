@@ -57,7 +57,7 @@ class RunningDeployment:
         self._deployment.close()
 
     def uri(self, multiple: bool | None = None) -> str:
-        """Return the URI of the deployment."""
+        """Return the URI of the deployment. If `multiple` is False, the URI contains only one mongos."""
         first = self._deployment.members[0].address
         if multiple is False and self.setting.topology == "sharded":
             return self._deployment.uri_of(first)
@@ -93,7 +93,7 @@ class RunningDeployment:
         """
 
     def kill_sessions(self) -> None:
-        """Abort all open transactions."""
+        """Kill all sessions on the servers, and abort their transactions."""
         try:
             self.internal.admin.command({"killAllSessions": []})
         except OperationFailure as error:
@@ -107,7 +107,7 @@ def remove_user(uri: str) -> str:
 
 
 class Deployments:
-    """All deployments of a pytest run, keyed by their settings."""
+    """All running deployments, keyed by their settings."""
 
     def __init__(self) -> None:
         self._running: dict[Setting, RunningDeployment] = {}

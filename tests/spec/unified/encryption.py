@@ -80,7 +80,7 @@ def client_encryption(spec: Mapping[str, Any], client: MongoClient[Any]) -> Clie
 
 
 def kms_providers(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the KMS providers of a definition, in which values replace placeholders."""
+    """Return the KMS providers of a definition. Replace each placeholder by a value."""
     return {
         provider: {
             name: _placeholder_value(name) if isinstance(value, Mapping) and "$$placeholder" in value else value

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Entity:
-    """A named entity of a case."""
+    """An entity of a case: its type, its object, and the name of its client entity."""
 
     kind: str
     value: Any

@@ -1,4 +1,4 @@
-"""Compare an error that an operation raised with ``expectError``."""
+"""Compare the error of an operation with the expected error in ``expectError``."""
 
 from __future__ import annotations
 
@@ -36,9 +36,7 @@ def _top_level_error(error: Exception) -> Exception:
 
 
 def _details(error: Exception) -> Iterator[Mapping[str, Any]]:
-    """Yield the documents of the server that an error contains: the error reply, and the errors of a
-    bulk write.
-    """
+    """Yield the server's documents in an error: the error reply, and the errors of a bulk write."""
     main = _top_level_error(error)
     details = getattr(main, "details", None)
     if isinstance(details, Mapping):
@@ -100,7 +98,7 @@ def _rename_fields(error: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_write_errors(expected: Mapping[str, Any], error: Exception, matcher: Matcher) -> None:
-    _check(isinstance(error, ClientBulkWriteException), error, "be of a bulk write of a client")
+    _check(isinstance(error, ClientBulkWriteException), error, "come from a client bulk write")
     actual = {str(each["idx"]): _rename_fields(each) for each in error.write_errors}  # type: ignore[attr-defined]
     _check(set(actual) == set(expected), error, f"have write errors at {list(expected)}")
     for index, expected_error in expected.items():
@@ -108,7 +106,7 @@ def _check_write_errors(expected: Mapping[str, Any], error: Exception, matcher: 
 
 
 def _check_write_concern_errors(expected: list[Any], error: Exception, matcher: Matcher) -> None:
-    _check(isinstance(error, ClientBulkWriteException), error, "be of a bulk write of a client")
+    _check(isinstance(error, ClientBulkWriteException), error, "come from a client bulk write")
     actual = [_rename_fields(each) for each in error.write_concern_errors]  # type: ignore[attr-defined]
     matcher.check_documents(expected, actual, "writeConcernErrors")
 

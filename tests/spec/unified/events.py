@@ -49,7 +49,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {"command": _COMMAND, "cmap": _POOL, "sda
 _ALL = frozenset(name for names in KINDS.values() for name in names)
 _HELLOS = frozenset({"hello", "ismaster"})
 
-# Class name of an event -> name of the event in the format, if the names differ.
+# Class name of an event -> name of the event in the unified test format, if the names differ.
 _NAMES = {"TopologyOpenedEvent": "topologyOpeningEvent"}
 
 Recorded = tuple[str, Any]
@@ -58,11 +58,11 @@ Recorded = tuple[str, Any]
 class Observer(ForwardingListener):
     """Listener that records the events that a client entity observes."""
 
-    def __init__(self, observed: Iterable[str], ignored: Iterable[str], sensitive: bool) -> None:
-        self._observed = frozenset(observed)
-        if not self._observed <= _ALL:
-            raise FormatError(f"unknown events {sorted(self._observed - _ALL)}")
-        self._ignored = frozenset(name.lower() for name in (*ignored, "configureFailPoint"))
+    def __init__(self, event_names: Iterable[str], ignored_commands: Iterable[str], sensitive: bool) -> None:
+        self._event_names = frozenset(event_names)
+        if not self._event_names <= _ALL:
+            raise FormatError(f"unknown events {sorted(self._event_names - _ALL)}")
+        self._ignored_commands = frozenset(name.lower() for name in (*ignored_commands, "configureFailPoint"))
         self._sensitive = sensitive
         self._hidden_requests: set[int] = set()
         self._changed = Event()
@@ -94,7 +94,7 @@ class Observer(ForwardingListener):
         for names, entity in self._stores:
             if kind in names:
                 entity.append({"name": kind, "observedAt": time.time()})
-        if name in self._observed and not (name in _COMMAND and self._is_ignored(event)):
+        if name in self._event_names and not (name in _COMMAND and self._is_ignored(event)):
             self.events.append((name, event))
 
     def _count(self, name: str) -> None:
@@ -109,7 +109,7 @@ class Observer(ForwardingListener):
 
     def _is_ignored(self, event: Any) -> bool:
         name = event.command_name.lower()
-        if name in self._ignored:
+        if name in self._ignored_commands:
             return True
         if self._sensitive:
             return False
@@ -123,7 +123,7 @@ class Observer(ForwardingListener):
         """Return the recorded events whose ``eventType`` is `kind`."""
         return [recorded for recorded in self.events if recorded[0] in KINDS[kind]]
 
-    def shown(self) -> str:
+    def text(self) -> str:
         """Return all recorded events as text."""
         return "".join(f"\n  {event_text(recorded)}" for recorded in self.events)
 
@@ -137,7 +137,7 @@ class Observer(ForwardingListener):
 
 
 class EventMatcher:
-    """Compares recorded events with expected events."""
+    """Comparison of recorded events with expected events."""
 
     def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher

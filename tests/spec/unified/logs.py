@@ -40,7 +40,7 @@ class LogCollector(logging.Handler):
         self._levels = {f"gmongo.{component}": _LEVELS[level] for component, level in levels.items()}
         self._before: dict[str, int] = {}
         self._records: list[logging.LogRecord] = []
-        self._busy_elsewhere: Any = None
+        self._pausing_greenlet: Any = None
         self.recording = True
 
     def install(self) -> None:
@@ -64,14 +64,14 @@ class LogCollector(logging.Handler):
         """Collect no messages of the current greenlet while the block runs an operation of another
         client.
         """
-        self._busy_elsewhere = gevent.getcurrent()
+        self._pausing_greenlet = gevent.getcurrent()
         try:
             yield
         finally:
-            self._busy_elsewhere = None
+            self._pausing_greenlet = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        if self.recording and self._busy_elsewhere is not gevent.getcurrent():
+        if self.recording and self._pausing_greenlet is not gevent.getcurrent():
             self._records.append(record)
 
     def records_of_topology(self, topology_id: Any) -> list[logging.LogRecord]:

@@ -24,11 +24,11 @@ class Mismatch(AssertionError):
 
 
 class Matcher:
-    """Compares actual values with expected values."""
+    """Comparison of actual values with expected values."""
 
-    def __init__(self, entity: Callable[[str], Any], lsid: Callable[[str], Any]) -> None:
-        self._entity = entity
-        self._lsid = lsid
+    def __init__(self, find_entity: Callable[[str], Any], find_lsid: Callable[[str], Any]) -> None:
+        self._find_entity = find_entity
+        self._find_lsid = find_lsid
 
     def check(self, expected: Any, actual: Any, is_root: bool = True, path: str = "") -> None:
         """Compare an actual value with an expected value."""
@@ -50,7 +50,7 @@ class Matcher:
         return True
 
     def check_documents(self, expected: Any, actual: Any, path: str = "") -> None:
-        """Compare the list of documents that an iterable returned.
+        """Compare the documents that a cursor returned with the expected documents.
 
         Each document is a root document, which may have additional fields.
         """
@@ -91,7 +91,7 @@ class Matcher:
             raise Mismatch(f"{path} must be of type {operand}, was {actual!r}")
 
     def _matches_entity(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
-        self.check(self._entity(operand), actual, is_root, path)
+        self.check(self._find_entity(operand), actual, is_root, path)
 
     def _matches_hex_bytes(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
         required = hex_bytes(operand)
@@ -103,8 +103,8 @@ class Matcher:
             self.check(operand, actual, is_root, path)
 
     def _check_session_lsid(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
-        if actual != self._lsid(operand):
-            raise Mismatch(f"{path} must be the ID of {operand}, {self._lsid(operand)}, was {actual!r}")
+        if actual != self._find_lsid(operand):
+            raise Mismatch(f"{path} must be the ID of {operand}, {self._find_lsid(operand)}, was {actual!r}")
 
     def _check_lte(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
         if not is_number(operand):

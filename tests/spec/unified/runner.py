@@ -36,8 +36,8 @@ _OPERATIONS: dict[str, Mapping[str, Operation]] = {
 _TEST_RUNNER = Entity("testRunner", None)
 _NO_EXPECTATION = object()
 
-# Option and default value for client entities. The interval is short, so that a client recovers
-# quickly from fail points.
+# Option for client entities, and its default value in ms. The interval is short, so that a client
+# recovers quickly from fail points.
 _HEARTBEATS, _QUICK_MS = "heartbeatFrequencyMS", 40
 
 _LONGEST_SECONDS = 30
@@ -107,9 +107,9 @@ class Run:
         for expected in self._case.get("expectEvents", []):
             self.event_matcher.check_all(expected, self.entities.client(expected["client"]).recorder)
         for expected in self._case.get("expectLogMessages", []):
-            observed = self.entities.client(expected["client"])
-            assert observed.logs is not None, f"{observed.name} does not observe log messages"
-            check_logs(expected, observed.logs.records_of_topology(observed.recorder.topology_id), self._matcher)
+            logged = self.entities.client(expected["client"])
+            assert logged.logs is not None, f"{logged.name} does not observe log messages"
+            check_logs(expected, logged.logs.records_of_topology(logged.recorder.topology_id), self._matcher)
         for expected in self._case.get("expectTracingMessages", []):
             traced = self.entities.client(expected["client"])
             assert traced.spans is not None, f"{traced.name} does not observe tracing messages"

@@ -1,6 +1,6 @@
 """Rules for the official cases that do not pass, with the reasons.
 
-If a rule has a condition, its cases are skipped while the condition is true. The cases of a rule
+If a rule has a condition, pytest skips its cases while the condition is true. The cases of a rule
 without a condition run and must fail. If a case passes, the rule is obsolete, and a test fails.
 """
 
@@ -38,8 +38,8 @@ class CaseOnTopology:
     :param file: Name of the file, such as ``"find"``.
     :param case: Description of the case.
     :param topology: Topology of the deployment, such as ``"sharded"``.
-    :param words: The keys in the case and its entities: ``"timeoutMS"``, with the parent key
-        ``"collectionOptions.timeoutMS"``, and names of operations such as ``"find()"``.
+    :param words: Keys in the case and its entities (``"timeoutMS"``), the keys with their parent key
+        (``"collectionOptions.timeoutMS"``), and names of operations (``"find()"``).
     """
 
     file: str

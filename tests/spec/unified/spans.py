@@ -28,9 +28,9 @@ class SpanTree:
     attributes: Mapping[str, Any]
     nested: list[SpanTree] = field(default_factory=list)
 
-    def shown(self, depth: int = 1) -> str:
+    def text(self, depth: int = 1) -> str:
         """Return the tree as text."""
-        inside = "".join(each.shown(depth + 1) for each in self.nested)
+        inside = "".join(each.text(depth + 1) for each in self.nested)
         return f"\n{'  ' * depth}{self.name} {dict(self.attributes)!s:.600}{inside}"
 
 
@@ -41,12 +41,12 @@ class SpanCollector(SpanProcessor):
         self.recording = True
         self._started: list[Any] = []
 
-    def options(self, observed: Mapping[str, Any]) -> dict[str, Any]:
+    def options(self, observe_tracing_messages: Mapping[str, Any]) -> dict[str, Any]:
         """Return the value of the client option ``tracing`` that ``observeTracingMessages`` requires."""
-        check_known(observed, {"enableCommandPayload"}, "the tracing of a client")
+        check_known(observe_tracing_messages, {"enableCommandPayload"}, "the tracing of a client")
         provider = TracerProvider(shutdown_on_exit=False)
         provider.add_span_processor(self)
-        length = _MAX_TEXT_LENGTH if observed.get("enableCommandPayload", False) else 0
+        length = _MAX_TEXT_LENGTH if observe_tracing_messages.get("enableCommandPayload", False) else 0
         return {"enabled": True, "query_text_max_length": length, "tracer_provider": provider}
 
     def on_start(self, span: Any, parent_context: Any = None) -> None:
@@ -86,7 +86,7 @@ def check_spans(expected: Mapping[str, Any], actual: Sequence[SpanTree], matcher
     try:
         _check_all(expected["spans"], actual, matcher, expected.get("ignoreExtraSpans", False))
     except Mismatch as error:
-        raise Mismatch(f"{error}. Spans of {expected['client']}:{''.join(tree.shown() for tree in actual)}")
+        raise Mismatch(f"{error}. Spans of {expected['client']}:{''.join(tree.text() for tree in actual)}")
 
 
 def _check_all(expected: Sequence[Any], actual: Sequence[SpanTree], matcher: Matcher, ignores_extra: bool) -> None:

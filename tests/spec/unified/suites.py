@@ -10,7 +10,7 @@ from bson.json_util import JSONOptions, loads
 
 from tests.spec.specifications import SpecFile, files_of_kind
 
-# The files expect two retries, like the final Client Backpressure specification, but gmongo retries
+# As in the final Client Backpressure specification, the files expect two retries, but gmongo retries
 # five times. The backoff is short, because a simulated server needs no time to recover.
 CLIENT_OPTIONS: Mapping[str, Any] = {"maxAdaptiveRetries": 2, "baseBackoffMS": 5}
 """Default options of all clients."""
@@ -20,24 +20,24 @@ _INVALID, _VALID_FAIL = "invalid", "valid-fail"
 
 
 @cache
-def invalid() -> tuple[SpecFile, ...]:
+def invalid_files() -> tuple[SpecFile, ...]:
     """Return the files in folders ``invalid``, which violate the format."""
     return tuple(file for file in files_of_kind("unified") if file.path.parent.name == _INVALID)
 
 
 @cache
-def valid_fail() -> tuple[SpecFile, ...]:
+def failing_files() -> tuple[SpecFile, ...]:
     """Return the files in folders ``valid-fail``, whose cases must fail."""
     return tuple(file for file in files_of_kind("unified") if file.path.parent.name == _VALID_FAIL)
 
 
 @cache
-def valid_pass() -> tuple[SpecFile, ...]:
-    """Return all files outside of the two kinds of folders, whose cases must pass."""
+def passing_files() -> tuple[SpecFile, ...]:
+    """Return the files outside of folders ``invalid`` and ``valid-fail``. Their cases must pass."""
     return tuple(file for file in files_of_kind("unified") if file.path.parent.name not in (_INVALID, _VALID_FAIL))
 
 
-def read(file: SpecFile) -> dict[str, Any]:
+def read_file(file: SpecFile) -> dict[str, Any]:
     """Return the content of a file. Extended JSON is converted to BSON values."""
     content: dict[str, Any] = loads(file.path.read_text("utf-8"), json_options=_EXTENDED_JSON)
     return content

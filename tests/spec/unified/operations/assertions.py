@@ -21,7 +21,7 @@ def _expect(condition: bool, message: str) -> None:
 def _assert_event_count(run: Run, _target: None, client: str, event: Mapping[str, Any], count: int) -> None:
     recorder = run.entities.client(client).recorder
     actual = run.event_matcher.count(event, recorder.events)
-    _expect(actual == count, f"{count} events {event} expected of {client}, there were {actual}: {recorder.shown()}")
+    _expect(actual == count, f"{count} events {event} expected of {client}, there were {actual}: {recorder.text()}")
 
 
 def _assert_checked_out_connections(run: Run, _target: None, client: str, connections: int) -> None:

@@ -1,4 +1,4 @@
-"""Operations of clients. The operations of the unified test format whose object is a client entity."""
+"""Operations of clients."""
 
 from __future__ import annotations
 

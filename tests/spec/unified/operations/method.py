@@ -29,7 +29,7 @@ _RETURN_DOCUMENTS = {"before": ReturnDocument.BEFORE, "after": ReturnDocument.AF
 _LIMIT = "timeoutMS"
 _TIMEOUT_MODES = {"cursorLifetime": "cursor_lifetime", "iteration": "iteration"}
 LIMITED_CURSOR = "timeoutMS timeoutMode"
-"""Arguments of operations that return cursors."""
+"""Arguments that limit the duration of operations and of their cursors."""
 
 
 class Method:
@@ -37,12 +37,12 @@ class Method:
 
     :param call: Name of the driver's method, or a function that receives the driver's object as its
         first argument.
-    :param required: Names of the required arguments in the format, separated by spaces.
-    :param optional: Names of the optional arguments in the format, separated by spaces.
-    :param fields: Names of further optional arguments, which the method adds to the command with
-        unchanged names.
-    :param names: Argument name in the format -> argument name of the method, for names that
-        :func:`snake_case` does not convert.
+    :param required: Required arguments, by their names in the unified test format, separated by spaces.
+    :param optional: Optional arguments, in the same notation.
+    :param fields: Further optional arguments, in the same notation. The driver's method adds the
+        arguments to the command with unchanged names.
+    :param names: Name in the unified test format -> parameter of the driver's method. Without an
+        entry, :func:`snake_case` converts the name.
     :param convert_result: Function that converts the result of the method to a value that can be
         compared.
     """
@@ -117,7 +117,7 @@ def documents(cursor: Any) -> Documents:
 
 
 def convert_argument(run: Run, name: str, value: Any) -> Any:
-    """Convert the value of an argument in the format to a value for the driver's method."""
+    """Convert the value of an argument in a case to a value for the driver's method."""
     if name == "session":
         return run.entities.session(value)
     if name in CONVERSIONS:
