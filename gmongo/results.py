@@ -172,7 +172,7 @@ class _BulkResult(_WriteResult):
         self._value = bulk_api_result
 
     bulk_api_result: Document = read_only(
-        "_value", "The total numbers of written documents and the errors of all commands of the bulk write."
+        "_value", "The combined results of all commands: the counts of written documents, and the list of errors."
     )
 
     inserted_count: int = _create_count("inserted_count", "nInserted", "The number of inserted documents.")
@@ -191,7 +191,7 @@ class BulkWriteResult(_BulkResult):
 
     The counts and `upserted_ids` raise InvalidOperation if the server did not acknowledge the writes.
 
-    :param bulk_api_result: the total numbers of written documents and the errors of all commands of the bulk write.
+    :param bulk_api_result: the combined results of all commands: counts of written documents, and errors.
     :param acknowledged: True if the server acknowledged the writes.
     """
 

@@ -26,8 +26,8 @@ from tests.support.tiers import tiers_of
 
 pytest_plugins = ["gmongo.testing.pytest_plugin"]
 
-# The time limit of a test may expire while the hub runs. The hub raises this error class in the
-# test. Without this entry, the hub only logs the error, and the test continues.
+# If the time limit of a test expires while the hub runs, this entry makes the hub raise the error of
+# pytest in the test. Without this entry, the hub only logs the error, and the test continues.
 Hub.SYSTEM_ERROR += (pytest.fail.Exception,)
 
 # Folders whose tests run in virtual time, so that the speed of the machine has no effect. The

@@ -15,7 +15,7 @@ PIPELINE = [{"$match": {"active": True}}, {"$sort": {"_id": 1}}, {"$limit": 20},
 
 
 def blocking_operations(package: str, uri: str, client: Any) -> dict[str, Callable[[], int]]:
-    """Return the operations of a client with blocking methods. Each operation returns a number of documents.
+    """Return the operations of a client with blocking methods. Each operation counts its documents.
 
     :param package: the name of the driver's package.
     :param uri: the connection string of the client.

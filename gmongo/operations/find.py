@@ -23,7 +23,7 @@ from gmongo.wire.reply_schema import CURSOR, DOCUMENT, DOCUMENTS, check
 # Modifier of a legacy query -> field of the find command. The names in `_SAME` differ only in the dollar sign.
 _SAME = ("comment", "explain", "hint", "max", "maxScan", "maxTimeMS", "min", "returnKey", "showRecordId", "snapshot")
 _MODIFIERS = {f"${name}": name for name in _SAME} | {"$orderby": "sort", "$showDiskLoc": "showRecordId"}
-# Fields of a legacy query without a field in the find command. The collection sets the read preference.
+# Fields of a legacy query that do not become options of the find command: `$query` becomes the filter.
 _NOT_MODIFIERS = ("$query", "$readPreference")
 
 

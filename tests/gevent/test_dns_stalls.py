@@ -91,22 +91,22 @@ def resolver(monkeypatch):
     resolver.gate.set()
 
 
-def add_records(names: SlowNameServer, server: ScriptedServer) -> None:
+def add_records(name_server: SlowNameServer, server: ScriptedServer) -> None:
     """Add the SRV, TXT and address records of a deployment with one server to a name server."""
     dns.resolver.default_resolver.timeout = 30  # seconds, which is longer than the test
-    names.hosts[f"_mongodb._tcp.{CLUSTER}"] = [Host(NAME, server.port)]
-    names.texts[CLUSTER] = [["authSource=admin"]]
-    names.addresses[NAME] = "127.0.0.1"
+    name_server.hosts[f"_mongodb._tcp.{CLUSTER}"] = [Host(NAME, server.port)]
+    name_server.texts[CLUSTER] = [["authSource=admin"]]
+    name_server.addresses[NAME] = "127.0.0.1"
 
 
 @pytest.fixture
-def names(monkeypatch, server):
+def name_server(monkeypatch, server):
     """Make the driver query a :class:`SlowNameServer` that has the records of a deployment."""
-    with SlowNameServer() as names:
-        install(monkeypatch.setattr, names)
-        add_records(names, server)
-        yield names
-        names.gate.set()
+    with SlowNameServer() as name_server:
+        install(monkeypatch.setattr, name_server)
+        add_records(name_server, server)
+        yield name_server
+        name_server.gate.set()
 
 
 def client_with_srv_uri() -> MongoClient[Any]:
@@ -156,10 +156,10 @@ def test_lookup_of_host_name_does_not_block_loop(server, resolver):
 
 
 @pytest.mark.parametrize("record_type", ["SRV", "TXT"])
-def test_srv_and_txt_lookups_do_not_block_loop(names, record_type):
-    names.delay(record_type)
-    maker = start_during_lookup(client_with_srv_uri, lambda: names.delayed)
-    names.gate.set()
+def test_srv_and_txt_lookups_do_not_block_loop(name_server, record_type):
+    name_server.delay(record_type)
+    maker = start_during_lookup(client_with_srv_uri, lambda: name_server.delayed)
+    name_server.gate.set()
     with maker.get() as client:
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
@@ -194,13 +194,13 @@ def assert_immediate_end(greenlet: gevent.Greenlet, interrupt: Callable[[gevent.
 
 @interruptions
 @pytest.mark.parametrize("record_type", ["SRV", "TXT"])
-def test_interruption_of_client_creation_ends_immediately(names, interrupt, record_type):
+def test_interruption_of_client_creation_ends_immediately(name_server, interrupt, record_type):
     with assert_no_leaks():
-        names.delay(record_type)
+        name_server.delay(record_type)
         maker = gevent.spawn(client_with_srv_uri)
-        eventually(lambda: names.delayed)
+        eventually(lambda: name_server.delayed)
         assert_immediate_end(maker, interrupt)
-        names.gate.set()
+        name_server.gate.set()
     with client_with_srv_uri() as client:
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
@@ -264,23 +264,23 @@ monkey.patch_all()
 import gevent, sys
 from tests.gevent.test_dns_stalls import *
 
-with gevent.Timeout(30), ScriptedServer() as server, SlowNameServer() as names:
-    install(setattr, names)
-    add_records(names, server)
+with gevent.Timeout(30), ScriptedServer() as server, SlowNameServer() as name_server:
+    install(setattr, name_server)
+    add_records(name_server, server)
     def make():
         try:
             client_with_srv_uri()
         except gevent.Timeout as error:
             return error
     for record_type in "SRV", "TXT":
-        test_srv_and_txt_lookups_do_not_block_loop(names, record_type)
-        names.delay(record_type)
+        test_srv_and_txt_lookups_do_not_block_loop(name_server, record_type)
+        name_server.delay(record_type)
         maker = gevent.spawn(make)
-        eventually(lambda: names.delayed)
+        eventually(lambda: name_server.delayed)
         mine = gevent.Timeout(1000)
         maker.kill(mine)
         print(maker.value is mine)
-        names.gate.set()
+        name_server.gate.set()
     with client_with_srv_uri() as client:
         print(client.db.c.find_one({"_id": 1}))
 print(gevent.get_hub().join(timeout=5))

@@ -46,9 +46,9 @@ class _Case:
         self.replies_are_correct = False
         self.count = 0
 
-    def answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
+    def answer(self, name: str, command: dict[str, Any], request_id: int, flags: int) -> bytes | None:
         if name != "hello":
-            return message(encode_document(good_reply(name, command)), number)
+            return message(encode_document(good_reply(name, command)), request_id)
         reply = hello(self.peer.name)
         if "topologyVersion" in command and command["topologyVersion"] == reply["topologyVersion"]:
             gevent.sleep(0.01)
@@ -57,14 +57,14 @@ class _Case:
             # electionId and setVersion are the greatest.
             reply["topologyVersion"] = {"processId": ObjectId(b"n" * 12), "counter": Int64(5)}
             reply["electionId"], reply["setVersion"] = ObjectId(b"\xff" * 12), 2**63 - 1
-            return hello_message(reply, command, number)
+            return hello_message(reply, command, request_id)
         self.count += 1
         wrong = reply
         if self.count <= self.bad_hellos or self.rng.random() < 0.5:
             wrong = mutate_document(reply, self.rng) if self.rng.random() < 0.5 else reply
             for _ in range(self.rng.choice((1, 1, 2))):
                 wrong[self.rng.choice(_FIELDS)] = random_value(self.rng)
-        raw = hello_message(wrong, command, number)
+        raw = hello_message(wrong, command, request_id)
         return damage_message(raw, self.rng) if self.damages_bytes else raw
 
     def run(self) -> BaseException | None:

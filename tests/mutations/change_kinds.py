@@ -260,8 +260,8 @@ def behaviour_of(code: CodeType) -> object:
 
     If a change has no effect, the value before the change is equal to the value after the change.
 
-    The value omits positions and unused constants. For example, Python 3.14 keeps the unused
-    constant of `while 1`.
+    The value omits positions and unused constants, which a code object may contain. For example,
+    Python 3.14 keeps the constant of `while 1`.
     """
     instructions = [
         (each.opcode, each.arg if each.opcode not in dis.hasconst else _constant(each.argval))

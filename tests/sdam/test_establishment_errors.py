@@ -78,7 +78,7 @@ def server_events(recorder: Recorder) -> list[str]:
 @pytest.mark.requirement("CMAP-96", "SM-31", "BP-05", "BP-06")
 @pytest.mark.usefixtures("long_minimum_pause")
 @pytest.mark.parametrize("failure", FAILURES)
-def test_handshake_error_of_operation_has_specified_effects(
+def test_connection_error_of_operation_has_overload_labels_or_clears_pool(
     connect: Any, server: Any, recorder: Recorder, failure: str
 ) -> None:
     cause, kind, has_labels, clears = FAILURES[failure]

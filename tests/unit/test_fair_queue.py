@@ -44,7 +44,7 @@ def start_waiters(queue, count, returned_items, seconds=None):
 
 
 @pytest.mark.parametrize("times", [1, 3])
-def test_hand_over_to_all_keeps_order_of_waiters_that_already_woke(queue, times):
+def test_repeated_hand_over_to_all_does_not_move_scheduled_waiters(queue, times):
     order = []
 
     def wait_twice(name):

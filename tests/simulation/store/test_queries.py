@@ -44,8 +44,8 @@ def test_values_of_different_types_have_sort_order_of_server():
         None,
         MinKey(),
     ]
-    # The sort key of an array is its lowest element. The sort key of an array that contains an array
-    # is an array.
+    # The sort key of an array is its lowest element. Therefore wrap each array in a second array, so
+    # that the sort key is the first array.
     documents = [{"v": [value] if isinstance(value, list) else value} for value in values]
     found = compile_sort({"v": 1}, BINARY)(documents, lambda document: document)
     shown = [type(one["v"]).__name__ for one in found]
