@@ -1,8 +1,8 @@
 """A server that sends canned replies. The server is so fast that a measurement shows the cost of the client.
 
 The server is a standalone, with or without TLS, or the primary of a replica set with one member.
-``python -m benchmarks.canned_server --port 27100`` serves until SIGINT. The benchmark passes a listening socket
-(``--fd``). With ``--fd``, the server exits at the end of its standard input.
+``python -m benchmarks.canned_server --port 27100`` serves until SIGINT. The benchmark passes a
+listening socket (``--fd``). With ``--fd``, the server exits at the end of its standard input.
 """
 
 from __future__ import annotations

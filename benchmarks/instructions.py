@@ -1,7 +1,8 @@
 """Count the instructions and calls of one operation, and compare the counts with a budget.
 
-The benchmark counts the bytecode instructions and the calls in the code of gmongo. The counts are equal in all runs and
-on all machines, but differ between versions of Python, so ``budget.json`` has a budget for each version.
+The benchmark counts the bytecode instructions and the calls in the code of gmongo. The counts are
+equal in all runs and on all machines, but differ between versions of Python, so ``budget.json`` has a
+budget for each version.
 """
 
 from __future__ import annotations

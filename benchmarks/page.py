@@ -2,8 +2,9 @@
 
 The tables are between two marks, and the text outside of the marks is handwritten.
 
-``performance.md`` has parts from two runs: a run of gmongo, PyMongo and the baseline, and a run of all contenders.
-``concurrency.md`` contains the service tables. ``python -m benchmarks.report`` prints all tables.
+``performance.md`` has parts from two runs: a run of gmongo, PyMongo and the baseline, and a run of
+all contenders. ``concurrency.md`` contains the service tables. ``python -m benchmarks.report`` prints
+all tables.
 """
 
 from __future__ import annotations

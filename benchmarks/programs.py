@@ -1,8 +1,8 @@
 """Contenders as programs with a common protocol: drivers of several languages and kinds of concurrency.
 
-A program has four arguments: the server's URI, the path of a Unix socket, the number of callers, and the path of a
-file. The file contains one BSON document with the documents ``query``, ``change`` and ``unsaved``, and the array
-``pipeline``.
+A program has four arguments: the server's URI, the path of a Unix socket, the number of callers, and
+the path of a file. The file contains one BSON document with the documents ``query``, ``change`` and
+``unsaved``, and the array ``pipeline``.
 
 Each caller (a greenlet, thread, task or goroutine) connects to the socket, and reads four bytes for
 each request. The highest byte is the index of an operation in :data:`KINDS`, and the other bytes
@@ -57,7 +57,8 @@ class Contender(NamedTuple):
     """Client program that the benchmark compares with other clients.
 
     :param title: the displayed name, with the document type if the language is not Python.
-    :param tools: the programs in PATH that build and run the contender; none for contenders in Python.
+    :param tools: the programs in PATH that build and run the contender; none for contenders in
+        Python.
     :param build: the commands that build the contender, in a copy of its sources.
     :param command: the command that starts the contender in the copy.
     """

@@ -2,7 +2,8 @@
 
 Each round measures every contender once, and each ratio compares two numbers of one round.
 
-Load by other programs affects all contenders of a round alike, and therefore hardly changes their ratio.
+Load by other programs affects all contenders of a round alike, and therefore hardly changes their
+ratio.
 """
 
 from __future__ import annotations

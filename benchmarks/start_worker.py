@@ -2,8 +2,8 @@
 
 The worker prints two increases of the resident memory of this process. The first increase, in
 megabytes, is for the import of the driver and a client that sent a ping. The measurement starts after
-the import of gevent (gmongo) or after monkey-patching (PyMongo). The second increase, in kilobytes, is for
-each further client that found one document. The worker requires the ``/proc`` of Linux.
+the import of gevent (gmongo) or after monkey-patching (PyMongo). The second increase, in kilobytes,
+is for each further client that found one document. The worker requires the ``/proc`` of Linux.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Run one measurement of one size: ``python -m benchmarks.real.crowds_worker CONTENDER URI MEASUREMENT SIZE``.
 
-The program prints a JSON array: the CPU time in milliseconds, and the growth of the resident memory in kilobytes.
-The benchmark divides both results by the number of greenlets, clients, databases or connections.
+The program prints a JSON array: the CPU time in milliseconds, and the growth of the resident memory
+in kilobytes. The benchmark divides both results by the number of greenlets, clients, databases or
+connections.
 """
 
 from __future__ import annotations

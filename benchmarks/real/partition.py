@@ -20,7 +20,8 @@ _CHUNK = 1 << 16
 class MemberProxies:
     """Context manager with a proxy for each member.
 
-    On entry, the object writes the addresses of the proxies into the configuration of the replica set.
+    On entry, the object writes the addresses of the proxies into the configuration of the replica
+    set.
 
     :param replica_set: the running replica set.
     """

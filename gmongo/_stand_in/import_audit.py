@@ -43,7 +43,8 @@ class ImportAudit:
     def missing(self) -> dict[str, str]:
         """Return the absent names that the installed PyMongo has, with their names in PyMongo.
 
-        The record contains only the shortest PyMongo name of a module. PyMongo may have the object under a longer name.
+        The record contains only the shortest PyMongo name of a module. PyMongo may have the object
+        under a longer name.
         """
         aliases = {name: _all_names(name) for name in self.absent}
         known = existing_in_pymongo(name for names in aliases.values() for name in names)

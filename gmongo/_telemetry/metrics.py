@@ -1,7 +1,7 @@
 """Metrics according to OpenTelemetry's semantic conventions for databases.
 
-Callbacks read the current counts when OpenTelemetry collects the metrics. The greenlet of an operation records the
-duration of each phase when the phase ends.
+Callbacks read the current counts when OpenTelemetry collects the metrics. The greenlet of an
+operation records the duration of each phase when the phase ends.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ _MAX_ENTRIES = 50
 class SlowOperations(Observer):
     """Observer that logs the slow operations of one client at level WARNING, and keeps the last 50 slow operations.
 
-    `limit` is the minimum duration of a slow operation, in seconds. `query_text_max_length` is the maximum length of
-    the text of a stored command, in characters. The log contains no commands.
+    `limit` is the minimum duration of a slow operation, in seconds. `query_text_max_length` is the
+    maximum length of the text of a stored command, in characters. The log contains no commands.
     """
 
     times_decoding = True

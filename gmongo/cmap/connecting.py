@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 class ConnectTimeout:
     """Timer for ``connectTimeoutMS``, which limits the name lookup and each connection attempt.
 
-    A connection attempt consists of the TCP connection to one address, the handshake and the authentication.
+    A connection attempt consists of the TCP connection to one address, the handshake and the
+    authentication.
     """
 
     def __init__(self, connection: ServerConnection, seconds: float | None, ref: bool) -> None:
@@ -119,9 +120,10 @@ _CLOSED_DURING_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallErr
 def label_connect_error(error: BaseException) -> None:
     """Add the overload labels to a connection error, if overload may be its cause.
 
-    An overloaded server closes a new connection before the handshake ends, or does not reply. A retry is safe, because
-    the client has not yet sent the command. Certificate errors, missing TLS support, proxy errors and pool clears do
-    not indicate overload. The caller ensures that the name lookup succeeded.
+    An overloaded server closes a new connection before the handshake ends, or does not reply. A retry
+    is safe, because the client has not yet sent the command. Certificate errors, missing TLS support,
+    proxy errors and pool clears do not indicate overload. The caller ensures that the name lookup
+    succeeded.
     """
     if not isinstance(error, AutoReconnect) or isinstance(error, PoolClearedError):
         return

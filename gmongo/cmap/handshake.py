@@ -48,8 +48,9 @@ def establish(
 ) -> Hello:
     """Connect to the server, perform the handshake and authenticate.
 
-    Connections of monitors do not authenticate. `ref` is True if the timer for ``connectTimeoutMS`` keeps the event
-    loop alive. `on_hello` runs between the hello and the authentication, and must not switch greenlets.
+    Connections of monitors do not authenticate. `ref` is True if the timer for ``connectTimeoutMS``
+    keeps the event loop alive. `on_hello` runs between the hello and the authentication, and must not
+    switch greenlets.
     """
     authentication = None
     command = build_handshake_command(options)

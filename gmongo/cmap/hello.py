@@ -42,8 +42,8 @@ def read_hello(reply: Document, duration: float) -> Hello:
     check(reply, HELLO, "a hello")
     fields = {field: value for field, value in reply.items() if value is not None}
     for field in HELLO_NUMBERS.keys() & fields.keys():
-        # Omit a number that is out of range. An error would make each operation wait until server selection
-        # times out. Without a wire version, the compatibility check fails immediately.
+        # Omit a number that is out of range. An error would make each operation wait until server
+        # selection times out. Without a wire version, the compatibility check fails immediately.
         number = fields.pop(field)
         if HELLO_NUMBERS[field](number) is None:
             fields[field] = int(number)

@@ -1,7 +1,8 @@
 """Connection pool of one server.
 
-The module `pool_state` contains all state of the pool, and does no I/O. `Pool` waits, connects, closes connections and
-delivers events. These actions may switch greenlets, and start only when the state of the pool is consistent.
+The module `pool_state` contains all state of the pool, and does no I/O. `Pool` waits, connects,
+closes connections and delivers events. These actions may switch greenlets, and start only when the
+state of the pool is consistent.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from gmongo.monitoring import ConnectionCheckOutFailedReason as FailedReason
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.timeout import TimeLimit, limit_text, remaining
 
-# Maximum number of connections in the error of a check-out timeout. Many check-outs may time out at once.
+# Maximum number of connections in the error of a check-out timeout. Many check-outs may time out at
+# once.
 _CHECK_OUTS_SHOWN = 5
 # Seconds that the pool waits for the server error MaxTimeMSExpired after the timeout of an operation.
 _TIME_FOR_DUE_REPLY = 0.25
@@ -43,7 +45,8 @@ class PoolOwner(Protocol):
     """Callbacks of a pool to the topology. Callbacks never switch greenlets."""
 
     def connection_established(self, connection: Connection) -> None: ...
-    # Before closing a connection, the pool reports a failure that the server may have caused (CMAP-A13).
+    # Before closing a connection, the pool reports a failure that the server may have caused
+    # (CMAP-A13).
     def establishment_failed(self, connection: Connection, error: Exception) -> None: ...
 
 
@@ -70,8 +73,9 @@ class Pool:
 
     def _start_background_runs(self) -> None:
         wakeup = self.machine.background_wakeup
-        # A forked child creates a new wakeup, so the inherited background greenlet ends at its next run.
-        # The child does not kill the inherited greenlet, because closing its timer may crash libuv.
+        # A forked child creates a new wakeup, so the inherited background greenlet ends at its next
+        # run. The child does not kill the inherited greenlet, because closing its timer may crash
+        # libuv.
         self._background = spawn_for(
             self, wakeup, lambda pool: pool.background_run() if pool.machine.background_wakeup is wakeup else _END
         )
@@ -110,10 +114,12 @@ class Pool:
     def check_out(self, deadline: float | None = None) -> Connection:
         """Check out a connection. After the use, the caller must call :meth:`check_in`.
 
-        `deadline` is the end of the operation. ``waitQueueTimeoutMS`` also limits the wait for a connection.
+        `deadline` is the end of the operation. ``waitQueueTimeoutMS`` also limits the wait for a
+        connection.
 
         :raises PoolClosedError: the pool is closed.
-        :raises AutoReconnect: the pool is paused or cleared, or a new connection could not be established.
+        :raises AutoReconnect: the pool is paused or cleared, or a new connection could not be
+            established.
         :raises WaitQueueTimeoutError: no connection became available in time.
         """
         if self._events.is_enabled():
@@ -147,8 +153,8 @@ class Pool:
         """Return an available connection, or wait in the queue, or establish a new connection."""
         machine = self.machine
         offer = machine.request_connection()
-        # After an exception, return the offer (a connection or a place in the wait queue) to the pool.
-        # The next waiter then receives the connection.
+        # After an exception, return the offer (a connection or a place in the wait queue) to the
+        # pool. The next waiter then receives the connection.
         try:
             self.finish()
             connection = self._wait_for_connection(offer, deadline) if isinstance(offer, Waiter) else offer
@@ -194,13 +200,15 @@ class Pool:
     def _establish(self, connection: Connection, deadline: float | None = None, ref: bool = True) -> None:
         """Connect to the server, perform the handshake and authenticate, until the `deadline` of the operation.
 
-        After a success, the connection is still pending. After a failure, the state machine has dropped the connection.
+        After a success, the connection is still pending. After a failure, the state machine has
+        dropped the connection.
         """
         machine, started = self.machine, _clock.monotonic()
         seconds = remaining(deadline)
         expired: NetworkTimeout | None = None
 
-        # The timer calls `expire` at the end of the timeout, so that the error names the current stage.
+        # The timer calls `expire` at the end of the timeout, so that the error names the current
+        # stage.
         def expire(_seconds: float) -> NetworkTimeout:
             nonlocal expired
             expired = connection.make_timeout_error(seconds)
@@ -242,7 +250,8 @@ class Pool:
     def check_in(self, connection: Connection, error: BaseException | None = None) -> None:
         """Check in a connection after its use, or close a connection that is unusable after `error`.
 
-        :raises InvalidOperation: the connection belongs to another pool, or is not checked out (CMAP-133).
+        :raises InvalidOperation: the connection belongs to another pool, or is not checked out
+            (CMAP-133).
         """
         machine = self.machine
         if connection not in machine.in_use:
@@ -266,10 +275,11 @@ class Pool:
     def finish(self, error: BaseException | None = None) -> None:
         """Finish a step of the state machine: deliver the events of the step, and close the dropped connections.
 
-        If `error` is a kill or a timeout of the application, the delivery does not wait for other greenlets.
+        If `error` is a kill or a timeout of the application, the delivery does not wait for other
+        greenlets.
         """
-        # First remove the dropped connections, because a listener may switch to a greenlet that calls `finish`.
-        # Close the connections even if the delivery raises an exception.
+        # First remove the dropped connections, because a listener may switch to a greenlet that
+        # calls `finish`. Close the connections even if the delivery raises an exception.
         dropped = self.machine.take_dropped()
         try:
             self._delivery.deliver_after(error)
@@ -310,7 +320,8 @@ class Pool:
     def background_run(self) -> float:
         """Close perished connections, and start to establish a connection if necessary, without waiting.
 
-        Return the seconds until the next run, or a negative number if no run follows (CMAP-172 to CMAP-177).
+        Return the seconds until the next run, or a negative number if no run follows (CMAP-172 to
+        CMAP-177).
         """
         interval = self.options.background_interval
         if self.machine.state is PoolState.CLOSED or interval < 0:

@@ -1,9 +1,10 @@
 """State of a pool: four sets of connections, the wait queue, the generations, and the pool state (such as paused).
 
-The state machine does no I/O, and only its methods change the state. Every method is a critical section: no method
-switches greenlets, and the state is consistent before and after each method. Methods record events in the order of the
-specification, and return or store the connections that the pool must establish, interrupt or close. The sizes of the
-sets are the connection counts of the specification.
+The state machine does no I/O, and only its methods change the state. Every method is a critical
+section: no method switches greenlets, and the state is consistent before and after each method.
+Methods record events in the order of the specification, and return or store the connections that the
+pool must establish, interrupt or close. The sizes of the sets are the connection counts of the
+specification.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionClosedReason as ClosedReason
 from gmongo.wire.address import Address, address_text
 
-# Seconds of the first backoff after the background greenlet fails to establish a connection. Each further failure
-# doubles the backoff, up to the interval of the background runs.
+# Seconds of the first backoff after the background greenlet fails to establish a connection. Each
+# further failure doubles the backoff, up to the interval of the background runs.
 _FIRST_BACKOFF = 1.0
 
 
@@ -48,7 +49,8 @@ class StateMachine:
         self.address = address
         self.state = PoolState.PAUSED
         self.generations = Generations()
-        # Connections of this generation need no check before their use. None means that all connections need a check.
+        # Connections of this generation need no check before their use. None means that all
+        # connections need a check.
         self.fit_generation: int | None = None
         self.queue: WaitQueue[Connection] = WaitQueue()
         self.pending: set[Connection] = set()  # Connections that are not yet established.
@@ -84,8 +86,8 @@ class StateMachine:
 
     def check_out_available(self) -> Connection | None:
         """Check out an available connection, or return None if a check or a wait is necessary."""
-        # Hot path and critical section: a connection moves from `available` to `in_use` before another greenlet
-        # runs. Greenlets in the queue receive available connections first.
+        # Hot path and critical section: a connection moves from `available` to `in_use` before
+        # another greenlet runs. Greenlets in the queue receive available connections first.
         available = self.available
         if available and available[-1].generation == self.fit_generation and not self.queue.waiters:
             connection = available.pop()
@@ -97,8 +99,8 @@ class StateMachine:
         """Return a connection in use, a pending connection for establishment, or a new waiter."""
         if self.state is not PoolState.READY:
             raise self._make_check_out_error()
-        # Critical section: a check-in between `_take_connection` and `join` would find no waiter. The check-out
-        # would then wait although a connection is available.
+        # Critical section: a check-in between `_take_connection` and `join` would find no waiter.
+        # The check-out would then wait although a connection is available.
         connection = None if self.queue.waiters else self._take_connection()
         return connection or self.queue.join()
 
@@ -127,7 +129,8 @@ class StateMachine:
 
     def _leave_pending(self, connection: Connection) -> None:
         """Free the ``maxConnecting`` slot of a connection for a waiter or the background greenlet (CMAP-97)."""
-        # Waiters are first, because the background greenlet wakes in a later iteration of the event loop.
+        # Waiters are first, because the background greenlet wakes in a later iteration of the event
+        # loop.
         self.pending.discard(connection)  # After a fork, the child has already removed the connection.
         self._serve_waiters()
         self._wake_background()
@@ -138,7 +141,8 @@ class StateMachine:
 
     def confirm_connection(self, connection: Connection) -> None:
         """Check that a resumed waiter may still use the connection that the pool handed over."""
-        # After a clear, the waiter does not rejoin the queue, because the waiter would be behind later waiters.
+        # After a clear, the waiter does not rejoin the queue, because the waiter would be behind
+        # later waiters.
         if self.state is not PoolState.READY or (
             connection not in self.pending and self._get_broken_reason(connection) is not None
         ):
@@ -146,7 +150,8 @@ class StateMachine:
 
     def return_offer(self, offer: Connection | Waiter[Connection]) -> None:
         """Return an offer to the pool after a failed check-out, without a check-in event."""
-        # If an exception interrupts a waiter after the hand-over, `leave` returns the connection to the pool.
+        # If an exception interrupts a waiter after the hand-over, `leave` returns the connection to
+        # the pool.
         connection = self.queue.leave(offer) if isinstance(offer, Waiter) else offer
         if connection in self.pending:
             self._leave_pending(connection)
@@ -201,8 +206,9 @@ class StateMachine:
     def check_in(self, connection: Connection) -> bool:
         """Check in a connection in use. This method is a hot path.
 
-        :returns: True if the caller may have to deliver events, close connections or read a late reply. If the
-            connection is in `draining`, the caller reads its late reply and then calls :meth:`end_draining`.
+        :returns: True if the caller may have to deliver events, close connections or read a late
+            reply. If the connection is in `draining`, the caller reads its late reply and then calls
+            :meth:`end_draining`.
         """
         publishes = self._events.is_enabled()
         if publishes:
@@ -215,8 +221,8 @@ class StateMachine:
             else:
                 self._release_connection(connection)
             return True
-        # Hand the connection directly to the first waiter. Otherwise the current greenlet could check out the
-        # connection again and again before the waiter runs.
+        # Hand the connection directly to the first waiter. Otherwise the current greenlet could
+        # check out the connection again and again before the waiter runs.
         if self.queue.waiters:
             self.queue.hand_over(connection)
         else:
@@ -303,8 +309,8 @@ class StateMachine:
         """Clear the pool or a service (CMAP-A07). Return connections to interrupt (CMAP-157, CMAP-A09)."""
         if self.state is PoolState.CLOSED:
             return []
-        # Critical section: first advance the generation, so that connections become stale. Then evict the waiters,
-        # before a waiter runs and requests a connection again.
+        # Critical section: first advance the generation, so that connections become stale. Then
+        # evict the waiters, before a waiter runs and requests a connection again.
         self.generations.advance(service_id)
         if service_id is not None or self.state is PoolState.READY:
             self._events.record(self._events.pool_cleared, service_id, interrupt)
@@ -315,7 +321,8 @@ class StateMachine:
         self.background_wakeup.set()
         if not interrupt:
             return []
-        # The returned connections are older than the clear, because no greenlet has run since the start of the clear.
+        # The returned connections are older than the clear, because no greenlet has run since the
+        # start of the clear.
         return [each for each in (*self.pending, *self.in_use) if each.service_id == service_id]
 
     def _pause(self, cause: BaseException | None) -> None:
@@ -328,7 +335,8 @@ class StateMachine:
         """Close the pool, and return the pending connections, which the caller must interrupt."""
         if self.state is PoolState.CLOSED:
             return []
-        # Critical section: change the state first, because evicted waiters and later check-ins read the state.
+        # Critical section: change the state first, because evicted waiters and later check-ins read
+        # the state.
         self._set_state(PoolState.CLOSED)
         while self.available:
             self._drop_connection(self.available.popleft(), ClosedReason.POOL_CLOSED)

@@ -39,8 +39,9 @@ class Reauthentication(Protocol):
 class ServerConnection:
     """Connection to one server. The constructor does no I/O. `socket_timeout` limits one exchange (in seconds).
 
-    `mid_message` is true from the first byte of a request to the last byte of its reply. If `mid_message` is true, the
-    pool must close the connection, because the next received bytes belong to the old reply.
+    `mid_message` is true from the first byte of a request to the last byte of its reply. If
+    `mid_message` is true, the pool must close the connection, because the next received bytes belong
+    to the old reply.
     """
 
     def __init__(
@@ -118,7 +119,8 @@ class ServerConnection:
         try:
             self.authentication.reauthenticate(seconds)
         except BaseException as error:
-            # Close the connection even if a late reply arrives, because the authenticated user is unknown.
+            # Close the connection even if a late reply arrives, because the authenticated user is
+            # unknown.
             self.unanswered = None
             self.error = self.error or without_frames(error)
             raise
@@ -134,13 +136,14 @@ class ServerConnection:
     ) -> Decoded:
         """Send a request and return its reply. During a stream of replies, only return the next reply of the stream.
 
-        `decode` must not keep the body of the reply, because the connection reuses the memory of small bodies.
-        If the timeout ended before the driver sent data, the connection remains usable after the NetworkTimeout.
+        `decode` must not keep the body of the reply, because the connection reuses the memory of
+        small bodies. If the timeout ended before the driver sent data, the connection remains usable
+        after the NetworkTimeout.
         """
         if self.mid_message:
             return self._receive_next_of_stream(buffers, timeout, decode)
-        # Set `mid_message` before the first byte of the request, and reset `mid_message` after the last byte of the
-        # reply. The pool therefore closes the connection after an interruption.
+        # Set `mid_message` before the first byte of the request, and reset `mid_message` after the
+        # last byte of the reply. The pool therefore closes the connection after an interruption.
         self.mid_message = True
         limit = None
         try:
@@ -204,8 +207,9 @@ class ServerConnection:
         transport = self._open_transport()
         try:
             with interrupt_after(timeout, self.make_timeout_error(timeout), self.ref):
-                # MongoDB sets `responseTo` to the ID of the previous reply of the stream. Some compatible servers set
-                # `responseTo` to the ID of the request that started the stream.
+                # MongoDB sets `responseTo` to the ID of the previous reply of the stream. Some
+                # compatible servers set `responseTo` to the ID of the request that started the
+                # stream.
                 body = self._receive(transport, self._last_reply_id, self._stream)
         except Exception as error:
             raise self._store_error(error)

@@ -1,7 +1,7 @@
 """First-in, first-out wait queue of greenlets (CMAP-37 to CMAP-42, CMAP-104 to CMAP-113).
 
-The pool hands each connection to the first waiter. After a timeout or a kill, a waiter leaves the queue
-immediately, and returns a received connection to the pool.
+The pool hands each connection to the first waiter. After a timeout or a kill, a waiter leaves the
+queue immediately, and returns a received connection to the pool.
 """
 
 from __future__ import annotations
@@ -110,8 +110,9 @@ class WaitQueue(Generic[Item]):
 
     def hand_over(self, item: Item) -> None:
         """Remove the first waiter, and hand `item` to this waiter. Does not switch greenlets."""
-        # Critical section: the waiter leaves the queue and receives the item before another greenlet runs.
-        # Therefore no waiter receives two items, and `leave` finds the item even if the waiter never runs.
+        # Critical section: the waiter leaves the queue and receives the item before another
+        # greenlet runs. Therefore no waiter receives two items, and `leave` finds the item even if
+        # the waiter never runs.
         waiter, _ = self.waiters.popitem(last=False)
         if not self.waiters:
             self._update_keep_alive()
@@ -120,7 +121,8 @@ class WaitQueue(Generic[Item]):
 
     def hand_over_to_all(self, item: Item) -> None:
         """Hand `item` to all waiters, which stay in the queue. Does not switch greenlets."""
-        # The waiters run in the order of the queue, even if an earlier call has already woken some waiters.
+        # The waiters run in the order of the queue, even if an earlier call has already woken some
+        # waiters.
         for waiter in self.waiters:
             waiter.item = item
             waiter.wake()

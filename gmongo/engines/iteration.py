@@ -43,10 +43,10 @@ class _FetchGate:
 def document_runs(cursor: PublicCursor) -> Iterator[Iterator[Value]]:
     """Yield iterators for ``itertools.chain.from_iterable``: available documents, or a gate that fetches a batch.
 
-    The chain returns available documents without a call of a Python function. Several greenlets may share the chain,
-    because the generator does not switch greenlets. The chain changes its state, without a switch, only after
-    ``__next__`` of the gate has returned. Therefore another greenlet can use the chain while
-    ``__next__`` of the gate fetches a batch.
+    The chain returns available documents without a call of a Python function. Several greenlets may
+    share the chain, because the generator does not switch greenlets. The chain changes its state,
+    without a switch, only after ``__next__`` of the gate has returned. Therefore another greenlet can
+    use the chain while ``__next__`` of the gate fetches a batch.
     """
     gate = _FetchGate()  # for speed, the class has no constructor
     gate.cursor = cursor
@@ -69,7 +69,8 @@ ITERATION = "iteration"
 def limits_each_iteration(mode: object, executor: Executor, tailable: bool, writes: bool = False) -> bool:
     """Return True for a time limit of each iteration, and False for a time limit of the whole cursor.
 
-    `mode` is the argument ``timeout_mode``. `writes` is True if the command writes the result to a collection.
+    `mode` is the argument ``timeout_mode``. `writes` is True if the command writes the result to a
+    collection.
     """
     if mode is None:
         return tailable

@@ -25,9 +25,10 @@ MAX_BYTES = 32 * 1024 * 1024  # the default maximum total size of all waiting ba
 class ReadAhead:
     """Batches of one cursor that the driver fetches before the application needs the batches.
 
-    A new greenlet fetches each batch. The greenlet does not refer to the cursor, so that Python can free the cursor
-    during a fetch. The greenlet and the cursor share the session and the pinned connection. The last owner releases
-    the session and the connection. Without a session, each fetch has a new implicit session.
+    A new greenlet fetches each batch. The greenlet does not refer to the cursor, so that Python can
+    free the cursor during a fetch. The greenlet and the cursor share the session and the pinned
+    connection. The last owner releases the session and the connection. Without a session, each fetch
+    has a new implicit session.
     """
 
     _executor: Executor
@@ -128,8 +129,8 @@ class ReadAhead:
     def _decode(self, reply: CursorReply, size: int) -> None:
         """Decode a new batch in advance, while the application does not wait for this batch.
 
-        Decode only small batches, because decoded documents need several times the memory of their BSON, and large
-        documents do not fit into the processor caches.
+        Decode only small batches, because decoded documents need several times the memory of their
+        BSON, and large documents do not fit into the processor caches.
         """
         batch, work = reply.batch, LongWork()
         if not isinstance(batch, Batch) or self._raw or size * len(self._arrived) > _MAX_DECODED_BYTES:

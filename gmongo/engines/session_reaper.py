@@ -55,8 +55,8 @@ class _InterruptedSession:
 class SessionReaper:
     """Queue of sessions and transactions from interrupted operations and finalisers. A greenlet processes the queue.
 
-    After the late replies to all interrupted commands, a session returns to the session pool, which discards the
-    session if a `killSessions` command failed.
+    After the late replies to all interrupted commands, a session returns to the session pool, which
+    discards the session if a `killSessions` command failed.
     """
 
     def __init__(self, executor: Executor) -> None:
@@ -89,9 +89,9 @@ class SessionReaper:
     def end_all(self) -> list[DocumentDict]:
         """Make one cleanup attempt for each session, 0.1 seconds or later after the interruption.
 
-        The wait is necessary, because a `killSessions` that arrives before an interrupted `find` would leave its
-        cursor open. Return the identifiers of the remaining sessions for `endSessions`, which closes a cursor that a
-        slow server opens later.
+        The wait is necessary, because a `killSessions` that arrives before an interrupted `find`
+        would leave its cursor open. Return the identifiers of the remaining sessions for
+        `endSessions`, which closes a cursor that a slow server opens later.
         """
         self._accept_taken()
         arrived_by = 0.0

@@ -31,8 +31,9 @@ class Turn:
     def wait(self, deadline: float | None) -> bool:
         """Wait for the end of the step. Raise a copy of its error, or NetworkTimeout at the deadline.
 
-        :returns: False if the step found no document. After True, the caller must check for documents, because other
-            greenlets may have received the documents, or an exception may have interrupted the step.
+        :returns: False if the step found no document. After True, the caller must check for
+            documents, because other greenlets may have received the documents, or an exception may
+            have interrupted the step.
         """
         if self._greenlet is getcurrent():
             raise InvalidOperation("a type decoder or a listener cannot read the cursor or the stream that called it")

@@ -1,11 +1,13 @@
 """Delivery: listeners and log handlers receive events in their order of occurrence, one event at a time.
 
-A critical section *records* events in the order of the specification, without a greenlet switch. Then the greenlet
-waits until all earlier events have been delivered, and *delivers* its events. A listener runs in the greenlet that
-caused the event, with the context variables of this greenlet. If listeners are slow, the greenlet waits.
+A critical section *records* events in the order of the specification, without a greenlet switch. Then
+the greenlet waits until all earlier events have been delivered, and *delivers* its events. A listener
+runs in the greenlet that caused the event, with the context variables of this greenlet. If listeners
+are slow, the greenlet waits.
 
-If a greenlet is killed, or a listener does not return, undelivered events may remain. A substitute, which is a greenlet
-of the driver, delivers these events in the correct order, with the context variables of the original greenlet.
+If a greenlet is killed, or a listener does not return, undelivered events may remain. A substitute,
+which is a greenlet of the driver, delivers these events in the correct order, with the context
+variables of the original greenlet.
 """
 
 from __future__ import annotations
@@ -88,7 +90,8 @@ class Delivery:
         """Deliver the events of this greenlet. If a listener calls this method, the call returns immediately.
 
         :param wait: True to wait until earlier events are delivered; False in cleanup code.
-        :raises BaseException: another greenlet threw this exception. A substitute delivers the remaining events.
+        :raises BaseException: another greenlet threw this exception. A substitute delivers the
+            remaining events.
         """
         current = getcurrent()
         pending = self._events_by_greenlet.get(current)

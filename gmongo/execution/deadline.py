@@ -1,7 +1,8 @@
 """Deadlines of whole operations (Client Side Operations Timeout).
 
-Each operation computes its deadline at its start, as a time of :mod:`gmongo._clock`. With an infinite deadline
-(``timeoutMS=0``), an operation has no time limit, and ignores older options such as ``socketTimeoutMS``.
+Each operation computes its deadline at its start, as a time of :mod:`gmongo._clock`. With an infinite
+deadline (``timeoutMS=0``), an operation has no time limit, and ignores older options such as
+``socketTimeoutMS``.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
 
 @contextmanager
 def _limit_block(seconds: float | None) -> Iterator[None]:
-    # The deadline starts with the block. A decorated function therefore has a new deadline in each call.
+    # The deadline starts with the block. A decorated function therefore has a new deadline in each
+    # call.
     with until(deadline_after(seconds, "gmongo.timeout")):
         yield
 

@@ -114,7 +114,8 @@ class OperationTrace:
 class Observer:
     """Base class of observers such as metrics, which the executor notifies about operations.
 
-    By default, the methods do nothing. The executor calls the methods in the greenlet of the operation.
+    By default, the methods do nothing. The executor calls the methods in the greenlet of the
+    operation.
     """
 
     times_decoding = False  # True if the observer reads `OperationTrace.decoding`
@@ -165,8 +166,8 @@ class Observer:
 class Observers(Observer):
     """Group of all observers of one client, with the interface of a single observer.
 
-    After an exception of an observer, the group prints the exception, and the operation continues. A kill or a timeout
-    that interrupts an observer also interrupts the operation.
+    After an exception of an observer, the group prints the exception, and the operation continues. A
+    kill or a timeout that interrupts an observer also interrupts the operation.
     """
 
     def __init__(self, observers: tuple[Observer, ...]) -> None:

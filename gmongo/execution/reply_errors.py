@@ -27,10 +27,11 @@ def error_of(
 ) -> errors.PyMongoError | None:
     """Return the exception for an error reply, or None for the reply to a successful command.
 
-    Ignore write errors, because a bulk write may continue after a write error. Ignore a write concern error of a
-    successful command, unless its code reports a state change of the server. In this case, return a WriteConcernError,
-    because applications would repeat the executed write after a NotPrimaryError. With `concern_first`, a write concern
-    error has priority over the error of the command.
+    Ignore write errors, because a bulk write may continue after a write error. Ignore a write concern
+    error of a successful command, unless its code reports a state change of the server. In this case,
+    return a WriteConcernError, because applications would repeat the executed write after a
+    NotPrimaryError. With `concern_first`, a write concern error has priority over the error of the
+    command.
     """
     check(reply, ERROR)
     concern = reply.get("writeConcernError")

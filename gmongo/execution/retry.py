@@ -38,8 +38,9 @@ def backoff(retries: int, base: float, jitter: float) -> float:
 class TokenBucket:
     """Token bucket that limits the retries of a client after overload errors (BP-55 to BP-60).
 
-    A retry takes one token, and a successful operation returns 0.1 tokens. If most operations fail, the client soon
-    stops retrying. The bucket counts tenths of tokens, because floating-point sums of 0.1 are inexact.
+    A retry takes one token, and a successful operation returns 0.1 tokens. If most operations fail,
+    the client soon stops retrying. The bucket counts tenths of tokens, because floating-point sums of
+    0.1 are inexact.
     """
 
     CAPACITY = 1000
@@ -104,7 +105,8 @@ def may_retry_read(error: PyMongoError) -> bool:
 def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: bool) -> None:
     """Add the label ``RetryableWriteError`` to a retryable error of a write, if the server sends no error labels.
 
-    If a mongos sends no error labels, its write concern errors get no label, because the mongos has retried the write.
+    If a mongos sends no error labels, its write concern errors get no label, because the mongos has
+    retried the write.
     """
     if isinstance(error, (OperationFailure, NotPrimaryError)):
         unlabelled = max_wire_version < wire_versions.ERROR_LABELS
@@ -200,10 +202,12 @@ class Retry:
 
     The driver retries an operation for two reasons:
 
-    - After a network error or an election, the driver immediately retries a retryable read or write. Without a
-      deadline, the driver retries once. With a deadline, the driver retries until the deadline.
-    - After an error with the label ``RetryableError`` from an overloaded server, the driver retries any operation.
-      The retry needs a token. After the first overload error, ``maxAdaptiveRetries`` limits all retries (BP-A10).
+    - After a network error or an election, the driver immediately retries a retryable read or write.
+      Without a deadline, the driver retries once. With a deadline, the driver retries until the
+      deadline.
+    - After an error with the label ``RetryableError`` from an overloaded server, the driver retries
+      any operation. The retry needs a token. After the first overload error, ``maxAdaptiveRetries``
+      limits all retries (BP-A10).
     """
 
     def __init__(self, policy: RetryPolicy, deadline: float | None) -> None:
@@ -261,8 +265,9 @@ class Retry:
     def forget_errors(self) -> None:
         """Remove the references to the errors after the operation.
 
-        The traceback of an error refers to frames, and a frame refers to this object. The removal breaks the cycle, so
-        that Python frees the local variables of the application together with the error.
+        The traceback of an error refers to frames, and a frame refers to this object. The removal
+        breaks the cycle, so that Python frees the local variables of the application together with
+        the error.
         """
         self.latest = self.error = _NO_ERROR
 

@@ -111,7 +111,8 @@ class SessionState:
     def hand_over_transaction(self) -> SessionState:
         """Move the transaction to a new session state, for an abort in a background greenlet.
 
-        The server session becomes dirty and stays out of the pool, because the client session may end before the abort.
+        The server session becomes dirty and stays out of the pool, because the client session may end
+        before the abort.
         """
         other = copy(self)
         other._server_session = copy(self.server_session)

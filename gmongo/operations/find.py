@@ -166,7 +166,8 @@ class ExhaustFind(Find):
     def command(self, hello: Hello) -> DocumentDict:
         """Return the command, or raise InvalidOperation if the mongos is too old.
 
-        Skip the check behind a load balancer, where the cursor sends normal `getMore`s to an old mongos.
+        Skip the check behind a load balancer, where the cursor sends normal `getMore`s to an old
+        mongos.
         """
         too_old = hello.is_mongos and hello.max_wire_version < wire_versions.EXHAUST_ON_MONGOS
         if too_old and hello.service_id is None:
@@ -258,8 +259,8 @@ class GetMoreAhead(GetMore):
 class ExhaustGetMore(GetMore):
     """`getMore` command of an exhaust cursor.
 
-    After the first `getMore`, the server streams all batches. For a further `getMore`, the connection sends no
-    message, and receives the next message as the reply.
+    After the first `getMore`, the server streams all batches. For a further `getMore`, the connection
+    sends no message, and receives the next message as the reply.
     """
 
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:

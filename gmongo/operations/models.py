@@ -47,7 +47,8 @@ class ReturnDocument:
 class _Model:
     """Base class of models. `_fields` contains the parameter names of the constructor.
 
-    In-memory databases such as mongomock call `_add_to_bulk`, and read PyMongo's private attributes, such as `_filter`.
+    In-memory databases such as mongomock call `_add_to_bulk`, and read PyMongo's private attributes,
+    such as `_filter`.
     """
 
     __slots__ = ()
@@ -121,7 +122,8 @@ class DeleteOne(_Delete):
 
     Specification: CRUD API, "Bulk Write Models".
 
-    :param hint: an index name, or the keys as for ``create_index`` (MongoDB 4.4); None (the default) sets no hint.
+    :param hint: an index name, or the keys as for ``create_index`` (MongoDB 4.4); None (the default)
+        sets no hint.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `namespace` has no dot, or `hint` is an empty list or mapping of keys.
     """
@@ -136,7 +138,8 @@ class DeleteMany(_Delete):
 
     Specification: CRUD API, "Bulk Write Models".
 
-    :param hint: an index name, or the keys as for ``create_index`` (MongoDB 4.4); None (the default) sets no hint.
+    :param hint: an index name, or the keys as for ``create_index`` (MongoDB 4.4); None (the default)
+        sets no hint.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `namespace` has no dot, or `hint` is an empty list or mapping of keys.
     """
@@ -151,7 +154,8 @@ class ReplaceOne(_Model, Generic[DocumentType]):
 
     Specification: CRUD API, "Bulk Write Models".
 
-    :param replacement: the new document. The bulk write checks that its first field is no update operator.
+    :param replacement: the new document. The bulk write checks that its first field is no update
+        operator.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `namespace` has no dot, or `hint` or `sort` is an empty list or mapping.
     """
@@ -307,7 +311,8 @@ class IndexModel(_IndexModel):
 class SearchIndexModel(_IndexModel):
     """Definition of an Atlas Search index.
 
-    :meth:`Collection.create_search_indexes <gmongo.collection.Collection.create_search_indexes>` creates the index.
+    :meth:`Collection.create_search_indexes <gmongo.collection.Collection.create_search_indexes>`
+        creates the index.
 
     Specification: Index Management, "Search Indexes".
 

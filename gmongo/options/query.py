@@ -22,8 +22,9 @@ Pairs = list[tuple[str, str]]
 def split_options(opts: str, validate: bool, warn: bool, normalize: bool, has_slash: bool = True) -> Options:
     """Parse the options part of a connection string, as :func:`gmongo.uri_parser.split_options` describes.
 
-    If `warn` is True, an invalid option that protects the client, such as ``tls`` or ``authMechanism``, is still an
-    error. `has_slash` is False if no slash precedes the question mark, which may then belong to a password.
+    If `warn` is True, an invalid option that protects the client, such as ``tls`` or
+    ``authMechanism``, is still an error. `has_slash` is False if no slash precedes the question mark,
+    which may then belong to a password.
     """
     pairs = _split_pairs(opts)
     unquotable = _find_unquotable_names(pairs, has_slash and "@" not in opts)

@@ -77,8 +77,8 @@ def tag_sets(value: object) -> list[dict[str, str]]:
 def mechanism_properties(value: object) -> DocumentDict:
     """Convert the properties of an authentication mechanism: a string ``NAME:value,NAME:value``, or a mapping.
 
-    Only a mapping may contain callbacks and ``ALLOWED_HOSTS``. Names are case-insensitive. The names in the result are
-    in upper case.
+    Only a mapping may contain callbacks and ``ALLOWED_HOSTS``. Names are case-insensitive. The names
+    in the result are in upper case.
     """
     if isinstance(value, str):
         properties: DocumentDict = dict(_split_pairs(value, "comma-separated NAME:value pairs"))
@@ -131,7 +131,8 @@ def datetime_conversion(value: object) -> DatetimeConversion:
 def allowed_hosts_suffix(value: object) -> str:
     """Convert the option ``srvAllowedHostsSuffix`` to lower case without a dot at the start or the end.
 
-    A single label must be reserved for private use, such as ``internal``. Public suffixes like ``co.uk`` are accepted.
+    A single label must be reserved for private use, such as ``internal``. Public suffixes like
+    ``co.uk`` are accepted.
     """
     if not isinstance(value, str):
         raise Rejected("a domain name", wrong_type=True)

@@ -181,8 +181,8 @@ _NO_LETTERS = re.compile(r"[\W_]+")
 def protects(name: str) -> bool:
     """Return True if the client may be less secure without the option `name`.
 
-    The result is also True for an unknown name that contains a word such as ``tls``, or resembles the name of a
-    security option. The comparison ignores percent-encoding, case, spaces and punctuation.
+    The result is also True for an unknown name that contains a word such as ``tls``, or resembles the
+    name of a security option. The comparison ignores percent-encoding, case, spaces and punctuation.
     """
     option = find_option(name)
     if option is not None:

@@ -29,11 +29,13 @@ def read_uri(
 ) -> DocumentDict:
     """Parse a connection string. :func:`gmongo.uri_parser.parse_uri` describes the result and the first six parameters.
 
-    The field ``own`` of the result contains the options in the URI, without the options that DNS or the scheme sets.
+    The field ``own`` of the result contains the options in the URI, without the options that DNS or
+    the scheme sets.
 
     :param srv_options: options that override the options of the URI, by lower-case name. A value of
         None has no effect.
-    :param resolve: False to send no DNS query. The only node of a ``mongodb+srv`` URI then has the port None.
+    :param resolve: False to send no DNS query. The only node of a ``mongodb+srv`` URI then has the
+        port None.
     """
     if not isinstance(uri, str):
         raise InvalidURI(f"a URI must be a string, not {type(uri).__name__}")

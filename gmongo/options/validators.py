@@ -1,7 +1,7 @@
 """Validators of plain values: flags, numbers, times and strings.
 
-The argument of a validator is a Python value, or a string from a URI. The validator returns the converted value, or
-raises :class:`Rejected` with the rule for the error message.
+The argument of a validator is a Python value, or a string from a URI. The validator returns the
+converted value, or raises :class:`Rejected` with the rule for the error message.
 """
 
 from __future__ import annotations

@@ -51,7 +51,8 @@ def choose_error_action(error: BaseException, during_handshake: bool, max_wire_v
             return ErrorAction.UNKNOWN_CLEAR_AND_CANCEL
         of_server = isinstance(error, (ConnectionFailure, OperationFailure, ProtocolError, BSONError))
         return ErrorAction.UNKNOWN_AND_CLEAR if of_server else ErrorAction.NOTHING
-    # A write concern error of a successful write is not a NotPrimaryError, but may report a state change of the server.
+    # A write concern error of a successful write is not a NotPrimaryError, but may report a state
+    # change of the server.
     changed = isinstance(error, WriteConcernError) and error.code in codes.STATE_CHANGE
     if changed or isinstance(error, NotPrimaryError):
         disconnects = max_wire_version < wire_versions.CONNECTIONS_SURVIVE_STEP_DOWN

@@ -27,7 +27,8 @@ class HelloReply(DocumentDict):
     """Reply to a hello command: a document that also has the attributes of PyMongo's ``Hello``.
 
     :param document: the reply of the server. This object is a shallow copy of the reply.
-    :param awaitable: True for the reply to an awaitable hello. The server sends this reply after a change of its state.
+    :param awaitable: True for the reply to an awaitable hello. The server sends this reply after a
+        change of its state.
     """
 
     def __init__(self, document: Document, awaitable: bool = False) -> None:

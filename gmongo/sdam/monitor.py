@@ -1,7 +1,7 @@
 """Monitor greenlet of one server (Server Monitoring specification), with the streaming protocol or polling.
 
-A streaming server replies to an awaitable hello after each change of its state. Between checks, the greenlet sleeps
-until the next check is due or requested.
+A streaming server replies to an awaitable hello after each change of its state. Between checks, the
+greenlet sleeps until the next check is due or requested.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class CheckCancelled(AutoReconnect):
 def allows_streaming(mode: str, variables: Mapping[str, str]) -> bool:
     """Return True if the ``serverMonitoringMode`` `mode` allows the streaming protocol.
 
-    The mode ``auto`` forbids the protocol in a serverless function, whose process is frozen between calls.
+    The mode ``auto`` forbids the protocol in a serverless function, whose process is frozen between
+    calls.
     """
     return mode == "stream" or (mode == "auto" and detect_faas_platform(variables) is None)
 
@@ -68,8 +69,9 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         self._hello_command: str  # Hello command of the current connection.
         self._may_stream = allows_streaming(settings.monitoring_mode, os.environ)
         self._checking = False
-        # Result of the last check. The topology may have marked the server Unknown after the check. The next
-        # awaitable hello contains the topology version of the result. The server delays only replies to this version.
+        # Result of the last check. The topology may have marked the server Unknown after the check.
+        # The next awaitable hello contains the topology version of the result. The server delays
+        # only replies to this version.
         self._outcome = ServerDescription(address)
         self._heartbeat: tuple[float, bool] | None = None  # start time, and True for an awaitable hello
 
@@ -88,7 +90,8 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         connection = self._connection
         if connection is None:
             return
-        # During a check, the interrupted greenlet closes the connection. Otherwise, no greenlet uses the connection.
+        # During a check, the interrupted greenlet closes the connection. Otherwise, no greenlet
+        # uses the connection.
         if self._checking:
             connection.interrupt(self._make_cancel_error())
         else:
@@ -138,7 +141,8 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         if description is None:
             return False
         self._outcome = description
-        # Ignore requests during the check (SM-25). Listeners of the result may request a further check.
+        # Ignore requests during the check (SM-25). Listeners of the result may request a further
+        # check.
         self._wakeup.clear()
         if (owner := self._owner()) is not None and not self._background.ended:
             owner.server_checked(description)
@@ -171,7 +175,8 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         connection = self._connection or self._new_connection()
         awaited = connection.handshake_done and self._is_awaited(connection, previous)
         started = _clock.monotonic()
-        # Set `_heartbeat` before the event: if a listener closes the client, `close` publishes the heartbeat failure.
+        # Set `_heartbeat` before the event: if a listener closes the client, `close` publishes the
+        # heartbeat failure.
         self._heartbeat = started, awaited
         try:
             self._publish(self._events.heartbeat_started, self.address, connection, awaited)
@@ -181,7 +186,8 @@ class Monitor(OwnedMonitor[MonitorOwner]):
             self._disconnect(error)
             return None if isinstance(error, CheckCancelled) else previous.to_unknown(without_frames(error))
         except BaseException:
-            # after a kill or a timeout of the greenlet, close the connection, but report no server error
+            # after a kill or a timeout of the greenlet, close the connection, but report no server
+            # error
             self._disconnect(AutoReconnect(f"check of {address_text(self.address)} was interrupted"))
             raise
         if not awaited:
@@ -194,14 +200,16 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         return ServerDescription(self.address, hello.reply, self._rtt.average, min_round_trip_time=self._rtt.minimum)
 
     def _disconnect(self, error: Exception) -> None:
-        # Reset the attribute first, so that an interrupted listener does not prevent a new connection.
+        # Reset the attribute first, so that an interrupted listener does not prevent a new
+        # connection.
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
         self._publish_heartbeat_failure(connection, error)
 
     def _publish_heartbeat_failure(self, connection: ServerConnection | None, error: Exception) -> None:
-        # The monitor greenlet and `close` may both call this method, but a heartbeat has only one end event.
+        # The monitor greenlet and `close` may both call this method, but a heartbeat has only one
+        # end event.
         heartbeat, self._heartbeat = self._heartbeat, None
         if heartbeat is not None:
             started, awaited = heartbeat

@@ -33,7 +33,7 @@ class OwnedMonitor(ABC, Generic[Owner]):
         """Stop the greenlet, without a switch."""
 
     def _owner_was_deleted(self, _reference: object) -> None:
-        # Garbage collection may run in any thread and in a critical section, so the event loop calls `stop`.
-        # A stopped monitor may outlive its event loop.
+        # Garbage collection may run in any thread and in a critical section, so the event loop
+        # calls `stop`. A stopped monitor may outlive its event loop.
         if not self._background.ended:
             self._loop.run_callback_threadsafe(self.stop)

@@ -81,7 +81,8 @@ class ServerDescription:
     :param min_round_trip_time: minimum of the last ten round trip times in seconds.
     :param server_type: server type; None means the type from `hello`.
     :param topology_version: topology version; None means the topology version from `hello`.
-    :param last_update_time: time of the hello or the error, as measured by :mod:`gmongo._clock`; None means now.
+    :param last_update_time: time of the hello or the error, as measured by :mod:`gmongo._clock`; None
+        means now.
     """
 
     def __init__(

@@ -1,8 +1,9 @@
 """Topology of one client: the topology description, the servers, and their changes.
 
-Each change replaces the immutable description. The topology replaces the description, creates and drops servers, and
-marks pools ready in a ``with self._delivery`` block, without a greenlet switch. In this block, the topology and its
-pools record events in order. After the block, the delivery publishes the events.
+Each change replaces the immutable description. The topology replaces the description, creates and
+drops servers, and marks pools ready in a ``with self._delivery`` block, without a greenlet switch. In
+this block, the topology and its pools record events in order. After the block, the delivery publishes
+the events.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class Topology:
         self.servers: dict[Address, Server] = {}
         self.selector = ServerSelector(settings)
         self._srv_monitor: SrvMonitor | None = None
-        # Hub of the thread that uses the client. None before the first use, after a close, and after a fork.
+        # Hub of the thread that uses the client. None before the first use, after a close, and
+        # after a fork.
         self.hub: Hub | None = None
         self.epoch = 0  # number of forks since the creation of the client
         self._opened = False
@@ -84,7 +86,8 @@ class Topology:
         if self.hub is hub:
             return
         self.check_thread()
-        # Critical section to the end of the block: if `hub` is set, other greenlets may wait for the monitors.
+        # Critical section to the end of the block: if `hub` is set, other greenlets may wait for
+        # the monitors.
         self.hub = hub
         with self._delivery:
             if self._opened:
@@ -146,8 +149,9 @@ class Topology:
         """Stop all greenlets and close all pools. Operations in progress may continue for 10 seconds."""
         if self.closed:
             return
-        # Critical section to the end of the block. Without servers, later checks and errors have no effect. Without a
-        # hub, the next use of the client calls `open`, which raises InvalidOperation.
+        # Critical section to the end of the block. Without servers, later checks and errors have no
+        # effect. Without a hub, the next use of the client calls `open`, which raises
+        # InvalidOperation.
         self.closed = True
         self.hub = None
         record, events = self._delivery.record, self._events
@@ -166,15 +170,15 @@ class Topology:
                 record(events.topology_closed)
         pools = [server.pool for server in servers if server.pool.machine.in_use]
         if pools:
-            # The monitors have stopped, and cannot interrupt connections of failed servers. This timer does not keep
-            # the event loop alive.
+            # The monitors have stopped, and cannot interrupt connections of failed servers. This
+            # timer does not keep the event loop alive.
             get_hub().loop.timer(_GRACE, ref=False).start(_interrupt_operations, pools)
         self._delivery.deliver()
 
     def mark_forked(self) -> None:
         """Mark the resources of the parent process in a forked child, before any greenlet runs, and without I/O."""
-        # Copies of the parent's greenlets detect the changed epoch. Without a hub, the next operation creates new
-        # monitors and resets the pools.
+        # Copies of the parent's greenlets detect the changed epoch. Without a hub, the next
+        # operation creates new monitors and resets the pools.
         self.hub = None
         self._delivery.reset_after_fork()
         self.epoch += 1
@@ -196,7 +200,8 @@ class Topology:
     def server_at(self, address: Address, deadline: float | None, wait: bool) -> Server:
         """Return the server at `address`, for the next command of a cursor or a transaction.
 
-        If `wait` is true, wait while the server is Unknown. The `deadline` of the operation limits the wait.
+        If `wait` is true, wait while the server is Unknown. The `deadline` of the operation limits
+        the wait.
 
         :raises AutoReconnect: the server is no longer part of the topology.
         """
@@ -218,8 +223,8 @@ class Topology:
         error = description.error
         if error is not None:
             self.history.record_failed_check(description)
-        # Critical section: if greenlets switched between Unknown and the clear, an operation that has selected the
-        # server could check out an old connection.
+        # Critical section: if greenlets switched between Unknown and the clear, an operation that
+        # has selected the server could check out an old connection.
         with self._delivery:
             self.apply(description, error, interrupt=isinstance(error, NetworkTimeout))
         self._delivery.deliver(wait=False)  # a monitor does not wait for listener calls of other greenlets
@@ -268,8 +273,8 @@ class Topology:
 
     def handle_error(self, connection: Connection, error: BaseException, during_handshake: bool = False) -> None:
         """Apply a connection error to the topology, unless the error is stale."""
-        # Critical section: if greenlets switched after the check for staleness, an old error could replace the result
-        # of a newer check.
+        # Critical section: if greenlets switched after the check for staleness, an old error could
+        # replace the result of a newer check.
         with self._delivery:
             application_errors.handle_error(self, connection, error, during_handshake)
         self._delivery.deliver_after(error)
@@ -283,7 +288,8 @@ class Topology:
     def apply(self, new: ServerDescription, clear_cause: BaseException | None = None, interrupt: bool = False) -> None:
         """Apply a new server description to the topology description, servers and pool. Does not switch greenlets.
 
-        If `clear_cause` is not None, clear the pool. `interrupt` also interrupts the connections in use.
+        If `clear_cause` is not None, clear the pool. `interrupt` also interrupts the connections in
+        use.
         """
         previous = self.description.get(new.address)
         if previous is None or is_stale(previous.topology_version, new.topology_version, equal_is_stale=False):
@@ -294,8 +300,8 @@ class Topology:
         if current is None:  # the new description removed the server from the topology
             return
         server = self.servers[new.address]
-        # Only a direct connection allows operations on an arbiter or an uninitiated member. Otherwise, the pool of such
-        # a server stays paused.
+        # Only a direct connection allows operations on an arbiter or an uninitiated member.
+        # Otherwise, the pool of such a server stays paused.
         if current.is_readable or (current.is_server_type_known and after.topology_type == TOPOLOGY_TYPE.Single):
             server.pool.ready()
         if clear_cause is not None:
@@ -312,8 +318,9 @@ class Topology:
         before, self.description = self.description, after
         old, new = before.server_descriptions(), after.server_descriptions()
         dropped = [self.servers.pop(address) for address in list(self.servers) if address not in new]
-        # All heartbeat events of a server must be between the opened event and the closed event of the server.
-        # Therefore checks end before the closed event, and monitors start after the opened event.
+        # All heartbeat events of a server must be between the opened event and the closed event of
+        # the server. Therefore checks end before the closed event, and monitors start after the
+        # opened event.
         for server in dropped:
             server.end_checks()
         is_changed = changed is not None and changed[0] != changed[1]

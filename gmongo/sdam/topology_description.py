@@ -28,8 +28,9 @@ class TopologyDescription:
     :param max_election_id: highest election ID of a primary.
     :param topology_settings: topology settings of the client.
 
-    `sessions_usable` is the number of seconds for which an unused session remains usable. The number is one minute less
-    than the session timeout of the servers, or infinite if no session timeout is known.
+    `sessions_usable` is the number of seconds for which an unused session remains usable. The number
+    is one minute less than the session timeout of the servers, or infinite if no session timeout is
+    known.
     """
 
     def __init__(
@@ -154,9 +155,11 @@ class TopologyDescription:
         """Return the servers that are suitable for a selector and are in the latency window.
 
         :param selector: a read preference, or :data:`~gmongo.sdam.selection.WRITABLE`.
-        :param address: address of the only server that this method may return; None means all servers.
+        :param address: address of the only server that this method may return; None means all
+            servers.
         :param custom_selector: function of the application that filters the list of suitable servers.
-        :param deprioritized_servers: addresses of servers that are returned only if no other server is suitable.
+        :param deprioritized_servers: addresses of servers that are returned only if no other server
+            is suitable.
         """
         if address is not None:
             server = self._servers.get(address)

@@ -25,7 +25,8 @@ _NULL_ID = ObjectId("0" * 24)
 def is_stale(current: Document | None, new: Document | None, equal_is_stale: bool) -> bool:
     """Return True if the topology version `new` is older than `current`, or equal if `equal_is_stale`.
 
-    Return False if a topology version is missing, or if the versions come from different server processes.
+    Return False if a topology version is missing, or if the versions come from different server
+    processes.
     """
     if current is None or new is None or current["processId"] != new["processId"]:
         return False

@@ -17,8 +17,8 @@ _FINDINGS_STATUS = 3
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a program with an audit of all clients, and write the report at the end of the program.
 
-    Return the exit status of the program. With ``--check``, return 3 if the exit status is 0 and the audit found
-    commands that strict mode would refuse.
+    Return the exit status of the program. With ``--check``, return 3 if the exit status is 0 and the
+    audit found commands that strict mode would refuse.
     """
     options = _parser().parse_args(arguments)
     audit = Audit()

@@ -23,9 +23,9 @@ _LIBRARY_FOLDERS = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib"
 class Audit(CommandListener):
     """Command listener that finds commands outside of API version 1, and deprecated commands.
 
-    ``MongoClient(event_listeners=[audit])`` audits one client. ``gmongo.monitoring.register(audit)`` audits all clients
-    that the application creates later. The clients need no ``server_api``. If a command has secret content, such as
-    ``createUser``, the audit checks only the name of the command.
+    ``MongoClient(event_listeners=[audit])`` audits one client. ``gmongo.monitoring.register(audit)``
+    audits all clients that the application creates later. The clients need no ``server_api``. If a
+    command has secret content, such as ``createUser``, the audit checks only the name of the command.
 
     :ivar commands: the number of audited commands.
     """

@@ -1,8 +1,8 @@
 """Tables of the commands, parameters, stages and indexes inside and outside of API version 1.
 
-Sources: the page "Stable API" and the pages of the commands in the MongoDB manual, and the server's public source code
-up to MongoDB 8.0. A parameter that is neither `inside` nor `outside` is unknown. The server accepts internal parameters
-from clients, so the tables include internal parameters.
+Sources: the page "Stable API" and the pages of the commands in the MongoDB manual, and the server's
+public source code up to MongoDB 8.0. A parameter that is neither `inside` nor `outside` is unknown.
+The server accepts internal parameters from clients, so the tables include internal parameters.
 """
 
 from __future__ import annotations

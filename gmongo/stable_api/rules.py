@@ -41,8 +41,8 @@ class Finding:
     """Remark with the number of its occurrences, and with the place of its first occurrence.
 
     :param remark: the remark.
-    :param place: ``file:line`` of the code that sent the first command with this remark. The place is empty if only
-        driver code ran.
+    :param place: ``file:line`` of the code that sent the first command with this remark. The place is
+        empty if only driver code ran.
     :param count: the number of commands with this remark.
     """
 

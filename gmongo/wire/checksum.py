@@ -1,7 +1,8 @@
 """CRC-32C, the optional checksum at the end of an OP_MSG. Sources: the OP_MSG specification and RFC 3720.
 
-A MongoDB server sends checksums only to a client that sends checksums. gmongo sends no checksums, but verifies the
-checksums of servers that always send checksums. This Python code is slow (about 8 MB per second), but needs no library.
+A MongoDB server sends checksums only to a client that sends checksums. gmongo sends no checksums, but
+verifies the checksums of servers that always send checksums. This Python code is slow (about 8 MB per
+second), but needs no library.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ from gmongo.wire.message import HEADER_SIZE, OP_COMPRESSED, OP_MSG
 
 # Size in bytes. A native thread processes larger messages, which would block the event loop.
 _THREAD_THRESHOLD = 128 * 1024
-# Offset of the command name in an OP_MSG: after header, flags, section kind, document length and element type.
+# Offset of the command name in an OP_MSG: after header, flags, section kind, document length and
+# element type.
 _NAME_AT = HEADER_SIZE + 4 + 1 + 4 + 1
 _NEVER_COMPRESSED = frozenset(
     b"hello ismaster saslstart saslcontinue getnonce authenticate createuser updateuser copydbsaslstart "

@@ -15,7 +15,8 @@ from gmongo.wire.race import AddressOrder, Endpoint, Race
 from gmongo.wire.tls import Tls, TlsTransport
 from gmongo.wire.transport import Transport, TransportError
 
-# TCP keepalive detects a dead peer after about 210 seconds: 120 idle seconds, and 9 probes at intervals of 10 seconds.
+# TCP keepalive detects a dead peer after about 210 seconds: 120 idle seconds, and 9 probes at
+# intervals of 10 seconds.
 _KEEPALIVE = (("TCP_KEEPIDLE", 120), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 9))
 _getaddrinfo = _socket.getaddrinfo
 AddressInfo: TypeAlias = tuple[int, int, int, str, SocketAddress]
@@ -63,7 +64,8 @@ def make_transport(family: int, ref: bool, tls: Tls | None, host: str) -> Transp
 def resolve(address: Address, ref: bool) -> list[Endpoint]:
     """Return the addresses of a host in the order of the resolver.
 
-    For `localhost`, IPv4 addresses are first, because a program that is not the server may use the same port of ::1.
+    For `localhost`, IPv4 addresses are first, because a program that is not the server may use the
+    same port of ::1.
     """
     host, port = address
     if port is None:

@@ -37,7 +37,8 @@ _INT32 = struct.Struct("<i")
 _FLAGS = struct.Struct("<I")
 _FLAGS_KIND_AND_SIZE = struct.Struct("<IBi")
 _OP_REPLY_FIELDS = struct.Struct("<iqii")
-# Reads fields of an OP_MSG: length, responseTo, opcode, flags, kind of the first section, size of the first document.
+# Reads fields of an OP_MSG: length, responseTo, opcode, flags, kind of the first section, size of
+# the first document.
 read_beginning = struct.Struct("<i4xiiIBi").unpack_from
 
 # Header of a message (16 bytes): length, request ID, responseTo, opcode.
@@ -45,7 +46,8 @@ Header = tuple[int, int, int, int]
 Buffer: TypeAlias = bytes | bytearray | memoryview
 # The encoded body of a reply, and True if the server sends a further reply without a new request.
 Reply = tuple[Buffer, bool]
-# The name and the encoded documents of a document sequence section. An insert command has the sequence ``documents``.
+# The name and the encoded documents of a document sequence section. An insert command has the
+# sequence ``documents``.
 DocumentSequence = tuple[str, Sequence[bytes]]
 
 REQUEST_IDS = range(1, 2**31)

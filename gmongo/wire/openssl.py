@@ -1,6 +1,7 @@
 """Adapter from pyOpenSSL to the interface of the module ``ssl``, which does not support stapled OCSP responses.
 
-:class:`~gmongo.wire.tls.TlsTransport` works with the contexts of ``ssl`` and of this module. The extra ``gmongo[ocsp]``
+:class:`~gmongo.wire.tls.TlsTransport` works with the contexts of ``ssl`` and of this module. The
+    extra ``gmongo[ocsp]``
 installs the required packages.
 """
 
@@ -43,7 +44,8 @@ _CERTIFICATE_ERRORS = {
     24: "invalid CA certificate",
     26: "unsupported certificate purpose",
 }
-# Name of a TLS alert -> prefix of this name in the module ``ssl``. Unlisted alerts have the prefix SSLV3.
+# Name of a TLS alert -> prefix of this name in the module ``ssl``. Unlisted alerts have the prefix
+# SSLV3.
 _ALERT_PREFIXES = {"PROTOCOL_VERSION": "TLSV1", "UNKNOWN_CA": "TLSV1", "CERTIFICATE_REQUIRED": "TLSV13"}
 _EXTENSIONS, _OCTETS, _DNS_NAME, _IP_ADDRESS = 0xA3, 0x04, 0x82, 0x87  # DER tags of certificate fields.
 _ALTERNATIVE_NAMES = b"\x06\x03\x55\x1d\x11"  # Object identifier of subjectAltName in DER.
@@ -66,7 +68,8 @@ class Session:
     """TLS session that shortens the next handshake, in which the server sends no certificate."""
 
     raw: SSL.Session
-    # End of the validity of the certificate status, in seconds since 1970. None requires a full handshake.
+    # End of the validity of the certificate status, in seconds since 1970. None requires a full
+    # handshake.
     valid_until: float | None
 
     @property
@@ -225,7 +228,8 @@ def _convert_ssl_error(error: SSL.Error, refusal: str) -> ssl.SSLError:
     queue = error.args[0] if error.args and isinstance(error.args[0], list) else []
     reason = str(queue[0][2]) if queue else str(error) or type(error).__name__
     converted = ssl.SSLError(1, reason)
-    # The text of an OpenSSL error is its name in lower case. The prefix before "alert" depends on the OpenSSL version.
+    # The text of an OpenSSL error is its name in lower case. The prefix before "alert" depends on
+    # the OpenSSL version.
     name = reason.replace(" ", "_").upper()
     _, alert, suffix = name.partition("_ALERT_")
     converted.reason = f"{_ALERT_PREFIXES.get(suffix, 'SSLV3')}_ALERT_{suffix}" if alert else name
@@ -264,7 +268,8 @@ def _load_authorities(context: SSL.Context, path: str | None) -> None:
 
 def certificate_matches(certificate: bytes, server: str) -> bool:
     """Return True if a name in a DER certificate matches the host name or IP address `server`."""
-    # Parse only the names, because `cryptography` rejects some malformed extensions that OpenSSL has accepted.
+    # Parse only the names, because `cryptography` rejects some malformed extensions that OpenSSL
+    # has accepted.
     address = parse_ip_address(server)
     for tag, value in _parse_names(certificate):
         if tag == _IP_ADDRESS and address is not None and value == address.packed:

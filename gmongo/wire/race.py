@@ -74,7 +74,8 @@ class Attempt:
 class Race:
     """Concurrent connection attempts to the addresses of one host. One greenlet runs all attempts.
 
-    `make_transport` returns an unconnected transport for a socket family. `seconds` limits each attempt.
+    `make_transport` returns an unconnected transport for a socket family. `seconds` limits each
+    attempt.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
 """Decode replies that contain documents of the application.
 
-The codec options apply only to these documents. Decoding a 15 MB batch takes 0.1 seconds, which would block the event
-loop. Therefore the driver decodes a large batch in runs of 32 KB while the application iterates over the cursor.
+The codec options apply only to these documents. Decoding a 15 MB batch takes 0.1 seconds, which would
+block the event loop. Therefore the driver decodes a large batch in runs of 32 KB while the
+application iterates over the cursor.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from gmongo._documents import DocumentDict, Value
 from gmongo.errors import ProtocolError
 from gmongo.wire.message import Buffer
 
-# Size in bytes. The driver decodes a smaller reply in one step (at most about 0.3 ms), and a larger batch in runs.
+# Size in bytes. The driver decodes a smaller reply in one step (at most about 0.3 ms), and a larger
+# batch in runs.
 WHOLE_BELOW = 64 * 1024
 _RUN_SIZE = 32 * 1024
 
@@ -30,7 +32,8 @@ _DOCUMENT, _ARRAY = 3, 4
 _SHORTEST_DOCUMENT = 5
 _EMPTY_ARRAY = b"\x05\x00\x00\x00\x00"
 _FIXED_SIZES = {1: 8, 6: 0, 7: 12, 8: 1, 9: 8, 10: 0, 16: 4, 17: 8, 18: 8, 19: 16, 0xFF: 0, 0x7F: 0}
-# BSON type of a value that starts with an int32 length -> number of bytes that the length does not include
+# BSON type of a value that starts with an int32 length -> number of bytes that the length does not
+# include
 _LENGTH_PREFIXED = {2: 4, 13: 4, 14: 4, 5: 5, 3: 0, 4: 0, 12: 16, 15: 0}
 
 
@@ -48,7 +51,8 @@ class Batch:
     def decode_run(self) -> list[Value]:
         """Decode and return the next documents: about 32 KB, but at least one document.
 
-        Return [] at the end of the batch. After an error, the next call decodes the same documents again.
+        Return [] at the end of the batch. After an error, the next call decodes the same documents
+        again.
         """
         while not self._ready:
             if not self._decode():
@@ -70,7 +74,8 @@ class Batch:
     def decode_ahead(self) -> bool:
         """Decode the next documents, and store them for :meth:`decode_run`.
 
-        Return False at the end of the batch and after an error. The next call of :meth:`decode_run` raises the error.
+        Return False at the end of the batch and after an error. The next call of :meth:`decode_run`
+        raises the error.
         """
         try:
             return self._decode()
@@ -139,7 +144,8 @@ def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> 
 
 def _find_run_end(array: memoryview, start: int) -> int:
     """Return the offset of the end of the run at `start`, or `start` at the end of the array."""
-    # The fast path assumes that each key is as long as the previous key, because array keys are consecutive numbers.
+    # The fast path assumes that each key is as long as the previous key, because array keys are
+    # consecutive numbers.
     end, limit, enough, key = start, len(array), start + _RUN_SIZE, 3
     while end < enough and (kind := array[end]) != 0:
         if kind != _DOCUMENT:
@@ -165,8 +171,8 @@ def decode_cursor(
 ) -> DocumentDict:
     """Decode a reply with a batch of documents. `error_options` apply to an error reply.
 
-    The batch of a large reply becomes a :class:`Batch`. With custom types, which must not apply to server fields, every
-    batch becomes a :class:`Batch`.
+    The batch of a large reply becomes a :class:`Batch`. With custom types, which must not apply to
+    server fields, every batch becomes a :class:`Batch`.
     """
     if len(body) < WHOLE_BELOW and (codec_options is DEFAULT_CODEC_OPTIONS or decodes_plainly(codec_options)):
         return bson.decode(body, codec_options)
@@ -249,7 +255,8 @@ def cut_batch(
     if not isinstance(reply["cursor"], dict):
         raise ProtocolError("a reply has two fields with the name 'cursor'")
     field = "nextBatch" if "nextBatch" in reply["cursor"] else "firstBatch"
-    # Copy the batch of a small message, because the next message overwrites the buffer of the transport.
+    # Copy the batch of a small message, because the next message overwrites the buffer of the
+    # transport.
     reply["cursor"][field] = Batch(bytes(array) if len(view) < WHOLE_BELOW else array, codec_options)
     return reply
 

@@ -1,6 +1,7 @@
 """Rules for the values of reply fields. A peer may send malformed replies.
 
-The driver checks only the fields that it reads. A malformed reply closes only the connection that received the reply.
+The driver checks only the fields that it reads. A malformed reply closes only the connection that
+received the reply.
 """
 
 from __future__ import annotations
@@ -21,15 +22,16 @@ from gmongo.wire.address import parse_address
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
-# Maximum message size in bytes that a server may announce, which limits the memory for one reply. Current servers
-# announce 48 MB, a tenth of this limit.
+# Maximum message size in bytes that a server may announce, which limits the memory for one reply.
+# Current servers announce 48 MB, a tenth of this limit.
 _LARGEST_SIZE = 480_000_000
 _MOST_HOSTS = 256  # Addresses in one list of a hello reply. A replica set has at most 50 members.
 _LARGEST_CLUSTER_TIME = 1024  # Maximum bytes of a cluster time, which usually has 100 bytes.
 _LONGEST_HASH = 64
 _MAX_SHOWN_CHARACTERS = 100
 
-# A check returns None for a valid value, otherwise the violated rule: the text after "must be" in the error.
+# A check returns None for a valid value, otherwise the violated rule: the text after "must be" in
+# the error.
 Check = Callable[[Value], str | None]
 
 

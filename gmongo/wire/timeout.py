@@ -60,16 +60,19 @@ class Source(Protocol):
 class TimeLimit:
     """Reusable time limit.
 
-    The timer throws an error into the greenlet, at most two loop iterations after the end of the limit. If the
-    application blocks the event loop, the reply may arrive before the late timer fires. A late timer first checks the
-    source. If reply bytes have arrived, the greenlet receives as much extra time as the timer was late, up to the
-    length of the limit. If no byte has arrived, the timer throws the error immediately. Without a source, a late timer
-    waits one more iteration of the event loop.
+    The timer throws an error into the greenlet, at most two loop iterations after the end of the
+    limit. If the application blocks the event loop, the reply may arrive before the late timer fires.
+    A late timer first checks the source. If reply bytes have arrived, the greenlet receives as much
+    extra time as the timer was late, up to the length of the limit. If no byte has arrived, the timer
+    throws the error immediately. Without a source, a late timer waits one more iteration of the event
+    loop.
 
-    :meth:`end` does not stop the timer. If a later use of the limit is in progress when the timer fires, the timer
+    :meth:`end` does not stop the timer. If a later use of the limit is in progress when the timer
+        fires, the timer
     starts again. A new timer for each exchange would double the Python time of an exchange.
 
-    `make_error` returns the error for a limit in seconds. This function must not refer to the owner of the
+    `make_error` returns the error for a limit in seconds. This function must not refer to the owner
+    of the
     :class:`TimeLimit`, because the event loop would keep the owner alive.
     """
 
@@ -79,7 +82,8 @@ class TimeLimit:
         self._make_error = make_error
         self._ref = ref
         self._greenlet: greenlet | None = None  # Greenlet that the limit may interrupt now.
-        # `_due` is the end of the current time limit. `_extended` is true if a late timer has extended the limit.
+        # `_due` is the end of the current time limit. `_extended` is true if a late timer has
+        # extended the limit.
         self._seconds: float
         self._due: float
         self._extended: bool
@@ -90,7 +94,8 @@ class TimeLimit:
     def begin(self, seconds: float, source: Source | None = None, elapsed: float = 0.0) -> None:
         """Limit the time of the current greenlet until :meth:`end`. Does not switch greenlets.
 
-        If `seconds` is 0 or less, raise the error. `elapsed` seconds of the limit have already elapsed.
+        If `seconds` is 0 or less, raise the error. `elapsed` seconds of the limit have already
+        elapsed.
         """
         if seconds <= 0:
             raise self._make_error(seconds)
@@ -164,7 +169,8 @@ class _TimeoutBlock:
 def interrupt_after(seconds: float | None, error: BaseException, ref: bool = True) -> AbstractContextManager[None]:
     """Return a context manager that raises `error` in its body after `seconds`, unless `seconds` is None.
 
-    The body raises the object `error`, not a copy. Callers can distinguish this object from an application's timeout.
+    The body raises the object `error`, not a copy. Callers can distinguish this object from an
+    application's timeout.
     """
     if seconds is None:
         return _NO_LIMIT

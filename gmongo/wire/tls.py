@@ -1,7 +1,8 @@
 """Transport with TLS.
 
-OpenSSL encrypts and decrypts in memory, and the transport sends and receives the encrypted bytes. Therefore
-interruption, closing and forking are the same as without TLS. Closing a transport sends no TLS alert.
+OpenSSL encrypts and decrypts in memory, and the transport sends and receives the encrypted bytes.
+Therefore interruption, closing and forking are the same as without TLS. Closing a transport sends no
+TLS alert.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from gmongo._background import LongWork
 from gmongo.wire.message import join_buffers
 from gmongo.wire.transport import Transport, TransportError, without_frames
 
-# Logger of `gmongo.wire.ocsp`, a module that only some clients load. If gmongo replaces PyMongo, gmongo renames only
-# the loggers of loaded modules. Therefore `gmongo.wire.tls` creates the logger.
+# Logger of `gmongo.wire.ocsp`, a module that only some clients load. If gmongo replaces PyMongo,
+# gmongo renames only the loggers of loaded modules. Therefore `gmongo.wire.tls` creates the logger.
 ocsp_log = logging.getLogger("gmongo.ocsp")
 
-# Number of bytes that the driver encrypts in one step, so that a long message does not block the event loop.
+# Number of bytes that the driver encrypts in one step, so that a long message does not block the
+# event loop.
 _CHUNK_SIZE = 64 * 1024
 _BUFFER_SIZE = 32 * 1024
 

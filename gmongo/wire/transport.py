@@ -1,7 +1,8 @@
 """Stream socket under gevent, without a gevent socket object.
 
-Per round trip, a raw non-blocking socket with two reused watchers needs a third of the time of ``gevent.socket``. One
-greenlet at a time uses a transport. Any greenlet may call :meth:`Transport.interrupt` or :meth:`Transport.close`.
+Per round trip, a raw non-blocking socket with two reused watchers needs a third of the time of
+``gevent.socket``. One greenlet at a time uses a transport. Any greenlet may call
+:meth:`Transport.interrupt` or :meth:`Transport.close`.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ _READ = 1
 _WRITE = 2
 _SHORTEST = BEFORE_BODY + 5  # Size in bytes of a reply with an empty document.
 _BUFFER_SIZE = 64 * 1024  # Bytes of a buffer. Larger replies have separate memory.
-# A transport uses a buffer from the first byte of a reply until the reply is decoded. Idle connections need no buffer.
-# Busy connections share few buffers, which stay in the processor cache.
+# A transport uses a buffer from the first byte of a reply until the reply is decoded. Idle
+# connections need no buffer. Busy connections share few buffers, which stay in the processor cache.
 _free_buffers: list[memoryview] = []
 _KEPT_FREE = 4
 _CHUNK_SIZE = 512 * 1024
@@ -40,13 +41,15 @@ _CHUNK_SIZE = 512 * 1024
 class TransportError(OSError):
     """Error: a socket failed, was closed, or could not be opened."""
 
-    # The application may raise an OSError that is no TransportError, such as with `gevent.Timeout(1, TimeoutError)`.
+    # The application may raise an OSError that is no TransportError, such as with
+    # `gevent.Timeout(1, TimeoutError)`.
 
 
 class Transport:
     """Stream socket, at first unconnected. The transport owns `sock`. :meth:`set_ref` describes `ref`."""
 
-    # True if `_fill_buffer` waits for the socket before receiving. False in a subclass that may have unread bytes.
+    # True if `_fill_buffer` waits for the socket before receiving. False in a subclass that may
+    # have unread bytes.
     _waits_first = True
 
     def __init__(self, sock: _socket.socket, ref: bool) -> None:
@@ -62,7 +65,8 @@ class Transport:
         self._end = 0  # End of the unread bytes in the buffer.
         self._large: memoryview | None = None  # Message that is too long for the buffer.
         self._received_size: int  # Number of received bytes of the message in `_large`.
-        # True after a partly sent request or a partly received reply: the next message boundary is unknown.
+        # True after a partly sent request or a partly received reply: the next message boundary is
+        # unknown.
         self.out_of_step = False
 
     def __repr__(self) -> str:
@@ -122,7 +126,8 @@ class Transport:
     def round_trip(self, buffers: Sequence[bytes], request_id: int) -> bytes | None:
         """Send a request and receive its reply. This hot path combines :meth:`send` and :meth:`receive`.
 
-        Return None if the caller must call :meth:`receive`, for example because the reply arrives in pieces.
+        Return None if the caller must call :meth:`receive`, for example because the reply arrives in
+        pieces.
         """
         if len(buffers) != 1:
             self.send(buffers)
@@ -140,7 +145,8 @@ class Transport:
             self._send_rest(memoryview(request)[sent:])
         if self._view is not None:  # the connection has unread bytes
             return None
-        # The following lines repeat `_wait` and `_receive_into`, because function calls would cost time.
+        # The following lines repeat `_wait` and `_receive_into`, because function calls would cost
+        # time.
         if self._waiting is not None:
             raise ConcurrentObjectUseError(f"{self._waiting!r} already waits on {self!r}")
         self._waiting = getcurrent()
@@ -217,8 +223,9 @@ class Transport:
     def receive(self, request_id: int, other_request_id: int | None = None) -> tuple[int, int, int, memoryview]:
         """Receive the next message, and return its request ID, responseTo, opcode, and payload without the header.
 
-        A payload of at most 64 KiB is valid only until :meth:`release`. If an exception interrupts this method, the
-        next call continues with the interrupted message. `other_request_id` is a second allowed responseTo.
+        A payload of at most 64 KiB is valid only until :meth:`release`. If an exception interrupts
+        this method, the next call continues with the interrupted message. `other_request_id` is a
+        second allowed responseTo.
         """
         if self._large is not None:
             return self._receive_large_message(self._large, request_id, other_request_id)
@@ -402,6 +409,7 @@ def without_frames(error: BaseException) -> BaseException:
 def _allocate_memory(length: int) -> bytearray | mmap.mmap:
     if length <= _CHUNK_SIZE:
         return bytearray(length)
-    # The operating system allocates each page of large memory at the first write. Therefore a wrong message length
-    # wastes no memory, and the driver spends no time on filling up to 48 MB with zeros.
+    # The operating system allocates each page of large memory at the first write. Therefore a wrong
+    # message length wastes no memory, and the driver spends no time on filling up to 48 MB with
+    # zeros.
     return mmap.mmap(-1, length, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -32,7 +32,9 @@ def metadata_of_new_connection(server, client):
 
 
 def appended_fields(metadata):
-    """Return the texts that the client has appended to the name, version and platform of the driver."""
+    """Return the texts that the client has appended to the name, version and platform of the
+    driver.
+    """
     fields = (metadata["driver"]["name"], metadata["driver"]["version"], metadata["platform"])
     return tuple(field.partition("|")[2] for field in fields)
 

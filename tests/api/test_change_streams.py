@@ -107,7 +107,9 @@ class StreamMember(ScriptedServer):
         return {"ok": 1, "cursor": cursor, "operationTime": Timestamp(self.count, 1)}
 
     def stages(self):
-        """Return the stage `$changeStream` of each `aggregate` command that the member has received."""
+        """Return the stage `$changeStream` of each `aggregate` command that the member has
+        received.
+        """
         return [command["pipeline"][0]["$changeStream"] for command in self.commands("aggregate")]
 
 

@@ -396,7 +396,9 @@ class ObjectsUnderTest:
         return result
 
     def normalize(self, value: Any) -> str:
-        """Return the text of a value, without parts that differ in each call, such as IDs and times."""
+        """Return the text of a value, without parts that differ in each call, such as IDs and
+        times.
+        """
         text = repr(self._with_comparable_values(value))
         text = re.sub(r"ObjectId\('\w+'\)|0x\w+|(?<='getMore': )\d+|(?<='cursors': \[)\d+", "an id", text)
         text = re.sub(r"Timestamp\(\d{9,}, \d+\)", "a time", text)

@@ -117,7 +117,9 @@ def test_interrupted_main_job_stops_its_processes_and_removes_its_files(tmp_path
 
 
 def table_cells(line: str) -> tuple[str, str] | None:
-    """Return the name and the value in a line of the result table, or None if the line is no table row."""
+    """Return the name and the value in a line of the result table, or None if the line is no table
+    row.
+    """
     parts = [part.strip() for part in line.strip("│").split("│")]
     return (parts[0], parts[1]) if len(parts) == 2 else None
 

@@ -30,7 +30,10 @@ TROUBLE = re.compile(r"warning|error|critical|traceback|exception", re.IGNORECAS
 
 
 class Host:
-    """A running program that serves the application. `lines` has the lines of the program's output."""
+    """A running program that serves the application.
+
+    `lines` has the lines of the program's output.
+    """
 
     def __init__(self, arguments: list[str], environment: dict[str, str], log: Path) -> None:
         self._log = log

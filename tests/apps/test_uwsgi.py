@@ -83,7 +83,9 @@ def started_workers(host):
 
 
 def two_workers(host, earlier_workers=frozenset()):
-    """Return the process IDs of the two workers after `earlier_workers`, or False until both have started."""
+    """Return the process IDs of the two workers after `earlier_workers`, or False until both have
+    started.
+    """
     found = started_workers(host) - earlier_workers
     return len(found) == 2 and found
 

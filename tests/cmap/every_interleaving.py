@@ -317,7 +317,10 @@ class PoolSystem:
             yield "the background sleeps, and minPoolSize is not reached"
 
     def state_view(self) -> Any:
-        """Return a value. If two systems have equal values, each later step has the same effect on both."""
+        """Return a value.
+
+        If two systems have equal values, each later step has the same effect on both.
+        """
         machine = self.pool.machine
         states = {task: self._state_of_task(task) for task in self.scheduler.tasks if not task.dead}
         self.scheduler.has_ready(), self.scheduler.has_timer()

@@ -40,7 +40,8 @@ def reply(
 ) -> bytes:
     """Return a reply message. Some arguments make the message malformed.
 
-    :param length_error: the number of bytes by which the length in the header exceeds the true length.
+    :param length_error: the number of bytes by which the length in the header exceeds the true
+        length.
     :param tail: additional bytes after the message.
     """
     payload = struct.pack("<IB", flags, section_kind) + body

@@ -16,7 +16,8 @@ from tests.support.pools import checked_out
 from tests.support.server import cut_reply
 
 LOGGER = "gmongo.connection"
-# For each event, the `message` field of the log record. The keys omit "Connection", "CheckOut" and "Event".
+# For each event, the `message` field of the log record. The keys omit "Connection", "CheckOut" and
+# "Event".
 MESSAGES_BY_EVENT = {
     "PoolCreated": "Connection pool created",
     "PoolReady": "Connection pool ready",

@@ -395,7 +395,9 @@ def _result_or_error(call: Callable[[], Any]) -> Any:
 
 
 def _comparable_command(sent: RecordedCommand, comparable: ComparableValues) -> Any:
-    """Return a command in comparable form: the first field, and then the other fields sorted by name."""
+    """Return a command in comparable form: the first field, and then the other fields sorted by
+    name.
+    """
     body = _without_default_fields({name: value for name, value in sent.body.items() if name != "txnNumber"})
     if "txnNumber" in sent.body:
         body["txnNumber"] = True

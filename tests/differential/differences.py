@@ -94,7 +94,9 @@ def _is_decoded_error_document(theirs: Any, ours: Any) -> bool:
 
 
 def _has_additional_retry_label(theirs: Any, ours: Any) -> bool:
-    """Return True if only gmongo's error of a bulk write has the server's label RetryableWriteError."""
+    """Return True if only gmongo's error of a bulk write has the server's label
+    RetryableWriteError.
+    """
     if not (isinstance(theirs, RaisedError) and isinstance(ours, RaisedError)):
         return False
     return bool(theirs._replace(labels=("RetryableWriteError",)) == ours) and theirs.labels == ()

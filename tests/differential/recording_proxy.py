@@ -43,7 +43,10 @@ _LARGEST_ERROR = 1 << 16
 
 
 class RecordedCommand(NamedTuple):
-    """A command that the proxy has received. The body contains the documents of document sequences."""
+    """A command that the proxy has received.
+
+    The body contains the documents of document sequences.
+    """
 
     name: str
     body: dict[str, Any]

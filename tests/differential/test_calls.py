@@ -17,8 +17,8 @@ _CALLS = [call for path in sorted((Path(__file__).parent / "calls").glob("*.txt"
 
 
 # The files of calls that nx-27017 supports. The server nx-27017 supports neither change streams nor
-# fail points nor transactions. The server also keeps dropped collections after some errors, and wrongly replies
-# to unacknowledged writes.
+# fail points nor transactions. The server also keeps dropped collections after some errors, and
+# wrongly replies to unacknowledged writes.
 _NX_SUBJECTS = frozenset({"writes", "bulks", "reads", "administration", "bad_inputs"})
 
 

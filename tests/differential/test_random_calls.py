@@ -140,7 +140,10 @@ def test_codec_options_have_outcome_of_pymongo(runner: CallRunner, codec: str, v
 
 
 def assert_equal_outcomes(runner: CallRunner, source: str) -> None:
-    """Run a call with gmongo and PyMongo. Fail if the outcomes differ in a way that is not intended."""
+    """Run a call with gmongo and PyMongo.
+
+    Fail if the outcomes differ in a way that is not intended.
+    """
     if runner.name == "nx-27017":
         pytest.skip("nx-27017 is not deterministic")
     check_outcomes(source, *runner.compare(source))

@@ -114,7 +114,9 @@ def _raises_before_send(name: str, theirs: Outcome, ours: Outcome) -> bool:
 
 
 def _sends_more_fields(name: str, theirs: Outcome, ours: Outcome) -> bool:
-    """Return True if only gmongo sends `let` or `comment` in the commands of an unordered bulk write."""
+    """Return True if only gmongo sends `let` or `comment` in the commands of an unordered bulk
+    write.
+    """
     if "unordered" not in name or theirs[:2] != ours[:2]:
         return False
     fields = [{field[0] for command in each.commands for field in command[1]} for each in (theirs, ours)]

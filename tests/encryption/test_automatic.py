@@ -363,8 +363,8 @@ def test_close_disconnects_from_mongocryptd(automatic, mongocryptd):
 
 def test_key_vault_is_read_with_read_concern_majority(connect, client, encryption, key, recorder):
     client.shop.people.insert_one({"ssn": encryption.encrypt("1", RANDOMIZED, key)})
-    # A client with an unlimited pool reads keys itself. A client with a limited pool reads keys with an
-    # internal client.
+    # A client with an unlimited pool reads keys itself. A client with a limited pool reads keys
+    # with an internal client.
     for options in ({"maxPoolSize": 0}, {}):
         automatic = connect(None, {"event_listeners": [recorder], **options}, bypass_query_analysis=True)
         automatic.shop.people.find_one()

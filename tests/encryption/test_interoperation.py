@@ -92,7 +92,9 @@ def test_encrypted_expressions_of_both_drivers_are_equal_except_payload_ids(encr
 
 
 def decoded_payloads(expression):
-    """Return the operators of an expression, and the decoded payloads without the random payload ID."""
+    """Return the operators of an expression, and the decoded payloads without the random payload
+    ID.
+    """
     payloads = [bson.decode(value[1:]) for each in expression["$and"] for value in each["age"].values()]
     assert payloads[0].pop("payloadId") == payloads[1].pop("payloadId")
     return [list(each["age"]) for each in expression["$and"]], payloads

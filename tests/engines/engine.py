@@ -1,7 +1,7 @@
 """Build each engine, and control the process of an engine.
 
-The environment variable ``GMONGO_ENGINES`` contains the path of the folder for the builds. The
-tests start each build as a separate process, and import no build, because SecantusDB is under the GPL.
+The environment variable ``GMONGO_ENGINES`` contains the path of the folder for the builds. The tests
+start each build as a separate process, and import no build, because SecantusDB is under the GPL.
 """
 
 from __future__ import annotations

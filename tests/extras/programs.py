@@ -90,7 +90,10 @@ def aws() -> None:
 
 
 def gssapi() -> None:
-    """Attempt to authenticate with Kerberos. The Kerberos library must report that no ticket exists."""
+    """Attempt to authenticate with Kerberos.
+
+    The Kerberos library must report that no ticket exists.
+    """
     os.environ["KRB5CCNAME"] = "FILE:/dev/null/no_ticket"
     with (
         ScriptedServer() as server,

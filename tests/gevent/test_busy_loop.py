@@ -116,7 +116,9 @@ def test_operation_ends_within_its_limit_and_two_loop_iterations(
 
 @pytest.fixture(scope="module")
 def suspendable_server(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """Yield a server in another process, with its URI and functions that suspend and resume the server."""
+    """Yield a server in another process, with its URI and functions that suspend and resume the
+    server.
+    """
     if not request.config.getoption("--mongodb-members"):
         with DeploymentProcess("--replica-set", "1") as process:
             yield SimpleNamespace(

@@ -33,7 +33,9 @@ NAME, CLUSTER = "db.example.test", "cluster.example.test"
 
 
 class SlowNameServer(NameServer):
-    """Name server that delays its replies to queries of one record type until the test sets ``gate``."""
+    """Name server that delays its replies to queries of one record type until the test sets
+    ``gate``.
+    """
 
     def __init__(self) -> None:
         super().__init__()

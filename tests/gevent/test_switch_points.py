@@ -47,7 +47,9 @@ def real_deployment(request):
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch, request, real_deployment):
-    """Shorten the waits of the driver, and let the harness track the driver's timeouts and greenlets."""
+    """Shorten the waits of the driver, and let the harness track the driver's timeouts and
+    greenlets.
+    """
     if real_deployment is None:
         request.getfixturevalue("virtual_time")
     else:

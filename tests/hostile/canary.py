@@ -143,7 +143,9 @@ class Canary:
             gevent.sleep(0.05)
 
     def search_objects(self) -> None:
-        """Search the repr and the str of each living driver object, and all parts of each exception."""
+        """Search the repr and the str of each living driver object, and all parts of each
+        exception.
+        """
         # Release unreferenced objects first, because the search concerns only living objects.
         gc.collect()
         for each in gc.get_objects():

@@ -78,8 +78,8 @@ def check_resources(client, server, sessions_lost):
     """Check that no connection is in use, that new operations succeed, and that the client ends its
     sessions.
 
-    :param sessions_lost: the number of sessions that `close` does not end. The client discards a session whose
-        connection failed, unless the server may have an open cursor of the session.
+    :param sessions_lost: the number of sessions that `close` does not end. The client discards a
+        session whose connection failed, unless the server may have an open cursor of the session.
     """
     for pool in client.pool_stats():
         assert (pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0)

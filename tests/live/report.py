@@ -100,7 +100,9 @@ class Report:
         return any(entry.outcome is Outcome.FAILED for entry in self.entries)
 
     def summary(self) -> dict[str, Any]:
-        """Return, for each part, the number of cases by outcome, and the number of skipped cases by reason."""
+        """Return, for each part, the number of cases by outcome, and the number of skipped cases by
+        reason.
+        """
         parts: dict[str, Any] = {}
         for entry in self.entries:
             part = parts.setdefault(entry.part, {each.value: 0 for each in Outcome} | {"reasons": Counter()})

@@ -202,7 +202,9 @@ class Target:
                     self.direct(host).admin.command("configureFailPoint", name, mode="off")
 
     def properties(self) -> DeploymentProperties:
-        """Return the properties of the deployment to which the requirements of official tests refer."""
+        """Return the properties of the deployment to which the requirements of official tests
+        refer.
+        """
         parameters: Mapping[str, Any] = {}
         with suppress(PyMongoError):
             parameters = self.client.admin.command({"getParameter": "*"})

@@ -126,7 +126,9 @@ def test_proxy_refusal_adds_no_overload_labels(connect: Any, server: Any, record
 
 @pytest.mark.requirement("CMAP-85")
 def test_connect_timeout_limits_sum_of_handshake_steps(connect: Any, server: Any, recorder: Recorder) -> None:
-    """Check the time limit by the order in which timers fire, because a timer may fire after its due time."""
+    """Check the time limit by the order in which timers fire, because a timer may fire after its
+    due time.
+    """
     client = client_with_known_server(connect, server, recorder, connectTimeoutMS=400)
 
     def reply_after_delay(peer: Any, message: bytes) -> None:

@@ -33,7 +33,9 @@ needs_mongod = pytest.mark.skipif(embedded.default_engine() != "mongod", reason=
 
 @pytest.fixture
 def temporary_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Set and return the directory in which this test and its child processes create temporary files."""
+    """Set and return the directory in which this test and its child processes create temporary
+    files.
+    """
     directory = tmp_path / "temporary_directory"
     directory.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(directory))

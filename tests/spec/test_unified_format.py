@@ -91,7 +91,9 @@ def test_unknown_operator_or_operand_raises_format_error(expected: Any) -> None:
 
 
 def document_with_case(*operations: dict[str, Any], **fields: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the content of a file that has a client, a collection and one case, and return the case."""
+    """Return the content of a file that has a client, a collection and one case, and return the
+    case.
+    """
     entities: list[dict[str, Any]] = [
         {"client": {"id": "client0", "observeEvents": ["commandStartedEvent"]}},
         {"database": {"id": "database0", "client": "client0", "databaseName": "own"}},

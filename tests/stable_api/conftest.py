@@ -21,7 +21,9 @@ def deployment() -> Iterator[Deployment]:
 
 @pytest.fixture
 def version_requiring_deployment() -> Iterator[Deployment]:
-    """Start a replica set that has a user, and whose members require an API version in each command."""
+    """Start a replica set that has a user, and whose members require an API version in each
+    command.
+    """
     with Deployment.replica_set(2, users={"ada": "lovelace"}, parameters={"requireApiVersion": True}) as deployment:
         yield deployment
 

@@ -42,7 +42,9 @@ print("arguments:", sys.argv[1:])
 
 
 def remarks_of(name: str, command: dict[str, Any]) -> list[str]:
-    """Return the remarks of the audit on a command, each as the verdict and the part of the command."""
+    """Return the remarks of the audit on a command, each as the verdict and the part of the
+    command.
+    """
     return [f"{remark.verdict.name} {remark.part}".strip() for remark in remarks_on(name, command)]
 
 

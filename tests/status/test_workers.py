@@ -336,7 +336,8 @@ def test_terminal_command_prints_all_tables_or_an_error(tmp_path: Path, deployme
         assert result.returncode == 0
         return all(word in result.stdout for word in words)
 
-    # If a worker replies after the timeout, the output contains only an error, so the test repeats the command.
+    # If a worker replies after the timeout, the output contains only an error, so the test repeats
+    # the command.
     eventually(output_contains_words)
     missing = run(str(tmp_path / "nothing"))
     assert missing.returncode == 1

@@ -21,7 +21,8 @@ import greenlet
 from gmongo.cmap.pool_state import StateMachine
 from gmongo.events.delivery import Delivery
 
-# Method of `StateMachine` that is no critical section, because `Delivery` calls the method with an event.
+# Method of `StateMachine` that is no critical section, because `Delivery` calls the method with an
+# event.
 _NO_SECTIONS = frozenset({"_publish_ready"})
 
 

@@ -120,7 +120,9 @@ class Network:
 
 
 def install(patch: Callable[..., None], name_server: NameServer) -> Network:
-    """Make the driver send all DNS queries to `name_server`, and read IP addresses from its records."""
+    """Make the driver send all DNS queries to `name_server`, and read IP addresses from its
+    records.
+    """
     network = Network(name_server)
     patch(dns.resolver, "default_resolver", name_server.resolver())
     patch(connect, "resolve", network.resolve)

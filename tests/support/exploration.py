@@ -50,7 +50,10 @@ class Exploration(NamedTuple):
 
 
 def explore(create_system: Callable[[], ExploredSystem], depth: int, until_violation: str | None = None) -> Exploration:
-    """Visit each state that at most `depth` steps can reach. Stop after the violation `until_violation`."""
+    """Visit each state that at most `depth` steps can reach.
+
+    Stop after the violation `until_violation`.
+    """
     seen: set[Any] = set()
     violations: dict[str, tuple[Step, ...]] = {}
     paths: deque[tuple[Step, ...]] = deque([()])

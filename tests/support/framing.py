@@ -15,7 +15,10 @@ BODY_AT = {OP_MSG: 21, OP_REPLY: 36}
 
 
 def command_name(command: Mapping[str, Any]) -> str:
-    """Return the name of a command. For the first hello on a connection, the name is ``handshake``."""
+    """Return the name of a command.
+
+    For the first hello on a connection, the name is ``handshake``.
+    """
     name = next(iter(command))
     if name.lower() not in ("hello", "ismaster"):
         return name

@@ -68,7 +68,9 @@ def responder():
 
 
 class OcspSetup:
-    """A TLS server with a certificate, and clients that trust the certificate authority of the server."""
+    """A TLS server with a certificate, and clients that trust the certificate authority of the
+    server.
+    """
 
     def __init__(self, folder, authority, certified, staple=b"", chain=(), **options):
         self.ca = CertificateWithKey(authority.certificate, authority.key).write(folder / "ca.pem")

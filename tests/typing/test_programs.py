@@ -28,7 +28,9 @@ Errors = dict[str, set[tuple[int, str]]]
 
 
 def mypy_errors(folder: Path) -> Errors:
-    """Return the errors that mypy finds in each program of a folder, as line numbers and error codes."""
+    """Return the errors that mypy finds in each program of a folder, as line numbers and error
+    codes.
+    """
     command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file="]
     options = ["--cache-dir", str(folder / ".cache"), "--no-error-summary", "--hide-error-context", "--no-pretty"]
     # mypy cannot find gmongo through the import hook of an editable installation, so set the path.

@@ -68,7 +68,10 @@ UNTYPED = 41
 
 
 def uses_of_any(module: str) -> int:
-    """Count the uses of `Any` in a module. Documents have types of `gmongo._documents` instead of `Any`."""
+    """Count the uses of `Any` in a module.
+
+    Documents have types of `gmongo._documents` instead of `Any`.
+    """
     return sum(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(_tree(module)))
 
 

@@ -142,7 +142,9 @@ def has_own_docstring(documented: Any, public_object: Any, text: str) -> bool:
 
 
 def documents_parameters(documented: Any, text: str) -> bool:
-    """Return True if a docstring, or that of a public base class, describes all parameters in order."""
+    """Return True if a docstring, or that of a public base class, describes all parameters in
+    order.
+    """
     found = PARAMETER.findall(text)
     return (not found and is_documented_by_base(documented)) or found == public_parameters(documented)
 

@@ -13,7 +13,8 @@ ROOT = Path(gmongo.__file__).parent
 # The layers, from top to bottom. A module outside of the listed packages belongs to the layer
 # `api`.
 LAYERS = ("api", "engines", "operations", "execution", "sdam", "cmap", "auth", "wire")
-# Modules that any layer may import. Of gmongo, they import only each other and the modules in ALLOWED.
+# Modules that any layer may import. Of gmongo, they import only each other and the modules in
+# ALLOWED.
 LEAVES = frozenset(
     {
         "_background", "_random", "_clock", "_documents", "_fork", "_parameter_docs",
@@ -47,7 +48,9 @@ def layer_or_package_of(module: str) -> str:
 
 
 def imported_modules(path: Path, include_type_imports: bool = False) -> set[str]:
-    """Return the gmongo modules that a file imports at run time, and on request under `TYPE_CHECKING`."""
+    """Return the gmongo modules that a file imports at run time, and on request under
+    `TYPE_CHECKING`.
+    """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     branches = [] if include_type_imports else [node for node in ast.walk(tree) if _for_types_only(node)]
     skipped = {id(node) for branch in branches for node in ast.walk(branch)}
@@ -101,7 +104,8 @@ def test_modules_import_only_lower_layers():
     assert wrong == set()
 
 
-# Modules that import one another, at run time or under `TYPE_CHECKING` -> reason for the import cycle.
+# Modules that import one another, at run time or under `TYPE_CHECKING` -> reason for the import
+# cycle.
 CYCLES = {
     ("errors", "results"): "PyMongo's names: an exception has a partial result, and a result raises an exception",
     (

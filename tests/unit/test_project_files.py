@@ -11,7 +11,8 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# Packages that ``tox -e floors`` does not install: unused tools, and packages that need system libraries.
+# Packages that ``tox -e floors`` does not install: unused tools, and packages that need system
+# libraries.
 NOT_TESTED = {"gssapi", "mypy", "ruff", "tox"}
 
 
@@ -61,7 +62,9 @@ def test_tox_environments_of_continuous_integration_exist() -> None:
 
 
 def required_versions() -> dict[str, dict[str, str]]:
-    """Return the lowest version of each required package, by the requirement group of ``setup.cfg``."""
+    """Return the lowest version of each required package, by the requirement group of
+    ``setup.cfg``.
+    """
     settings = setup_settings()
     groups = {"install_requires": settings["options"]["install_requires"], **settings["options.extras_require"]}
     return {group: dict(re.findall(r"^([\w-]+) >= ([\d.]+)$", text, re.MULTILINE)) for group, text in groups.items()}

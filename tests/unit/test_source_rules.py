@@ -1,9 +1,10 @@
 """Rules for the source code of gmongo.
 
 - Only `gmongo._clock` reads the time, so that a test can replace the clock.
-- Each `raise` of a new error in an exception handler has a `from` clause. Without the clause, Python prints
-  "during handling of the above exception, another exception occurred".
-- The overloads of a function have the parameter defaults of the implementation, or the default ``...``.
+- Each `raise` of a new error in an exception handler has a `from` clause. Without the clause, Python
+  prints "during handling of the above exception, another exception occurred".
+- The overloads of a function have the parameter defaults of the implementation, or the default
+  ``...``.
 """
 
 from __future__ import annotations

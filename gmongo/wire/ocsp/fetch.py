@@ -24,7 +24,8 @@ from gmongo.wire.transport import Transport, TransportError
 _MOST_RESPONDERS = 4
 _PAUSE = 60.0  # seconds without queries after failed queries, so that new connections do not wait
 _MOST_REDIRECTIONS = 3
-# Maximum size of a response with its headers, in bytes. An endless response would block the event loop.
+# Maximum size of a response with its headers, in bytes. An endless response would block the event
+# loop.
 _MOST_READ = 2 * MAX_RESPONSE_SIZE
 _REDIRECTIONS = (301, 302, 303, 307, 308)
 
@@ -32,8 +33,9 @@ _REDIRECTIONS = (301, 302, 303, 307, 308)
 class ResponderQueries:
     """OCSP queries about one certificate in background greenlets.
 
-    The queries end after the first conclusive answer or after `seconds`. All connections that need the answer share
-    the queries, which continue if a waiting connection is closed. `remember` receives the conclusive answer.
+    The queries end after the first conclusive answer or after `seconds`. All connections that need
+    the answer share the queries, which continue if a waiting connection is closed. `remember`
+    receives the conclusive answer.
     """
 
     def __init__(self, request: Request, seconds: float, remember: Callable[[Request, Response], None]) -> None:

@@ -59,7 +59,8 @@ class Request:
     @property
     def responders(self) -> list[str]:
         """HTTP URLs of the OCSP responders that the certificate names."""
-        # OCSP responses are signed, so HTTPS is not necessary. HTTPS would require an OCSP query about the responder.
+        # OCSP responses are signed, so HTTPS is not necessary. HTTPS would require an OCSP query
+        # about the responder.
         access = _find_extension(self._extensions, x509.AuthorityInformationAccess) or ()
         places = [each.access_location for each in access if each.access_method == AuthorityInformationAccessOID.OCSP]
         return [str(each.value) for each in places if str(each.value).lower().startswith("http://")]

@@ -1,7 +1,7 @@
 """Revocation check of a server certificate during the TLS handshake, before the first message.
 
-The check has three sources: stapled response, cached answer, OCSP responders. If no source has the revocation status,
-the client uses the connection (soft failure).
+The check has three sources: stapled response, cached answer, OCSP responders. If no source has the
+revocation status, the client uses the connection (soft failure).
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ class Verifier:
     ) -> float | None:
         """Check the revocation status of the first certificate in `chain`. `staple` is the stapled response, or empty.
 
-        Return the end of the validity of the answer, in seconds since 1970, or None if no source has an answer. Return
-        infinity if the certificate cannot be revoked. A revoked certificate or a wrong staple raises TransportError.
+        Return the end of the validity of the answer, in seconds since 1970, or None if no source has
+        an answer. Return infinity if the certificate cannot be revoked. A revoked certificate or a
+        wrong staple raises TransportError.
         """
         if len(chain) < 2:
             return inf  # the client trusts the server certificate directly, so no issuer can revoke the certificate

@@ -72,7 +72,10 @@ def count_warnings(text: str) -> dict[str, int]:
 
 
 def run_program(scenario: str, *arguments: str) -> str:
-    """Run a program, and return its output. If the program fails, raise AssertionError with its errors."""
+    """Run a program, and return its output.
+
+    If the program fails, raise AssertionError with its errors.
+    """
     with DriverProgram(scenario, *arguments) as program:
         text = program.remaining_output()
         if program.process.returncode:

@@ -190,7 +190,9 @@ def open_transactions(deployment: Deployment) -> list[Any]:
 
 
 def count_losses(runs: list[Run]) -> Counter[str]:
-    """Return the number of interrupted runs, the number of runs with a loss, and the count of each loss."""
+    """Return the number of interrupted runs, the number of runs with a loss, and the count of each
+    loss.
+    """
     tally = Counter({"interrupted runs": len(runs), "runs with a loss": sum(bool(run.losses) for run in runs)})
     for run in runs:
         tally.update(run.losses)
@@ -198,7 +200,10 @@ def count_losses(runs: list[Run]) -> Counter[str]:
 
 
 def insert_documents(deployment: Deployment) -> None:
-    """Insert the documents that scenarios read. Make the server delay each ping, so that several pings overlap."""
+    """Insert the documents that scenarios read.
+
+    Make the server delay each ping, so that several pings overlap.
+    """
     with driver.MongoClient(deployment.uri) as client:
         client.test.facts.insert_many([{"_id": number, "of": number} for number in range(8)])
         client.test.create_collection("written")

@@ -94,8 +94,8 @@ class Tracer:
             return
         error = self._next_error()
         if error is not None:
-            # An error that the trace function raises occurs in the resumed greenlet, but also ends the
-            # tracing.
+            # An error that the trace function raises occurs in the resumed greenlet, but also ends
+            # the tracing.
             self._hub.loop.run_callback(self._resume_tracing)
             raise error
 
@@ -143,7 +143,9 @@ class Tracer:
 
 
 class SecondGreenletStarter(Tracer):
-    """Tracer that starts further greenlets at a switch of the first greenlet, and may then kill the first."""
+    """Tracer that starts further greenlets at a switch of the first greenlet, and may then kill the
+    first.
+    """
 
     def __init__(
         self,

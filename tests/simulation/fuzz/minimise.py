@@ -50,7 +50,9 @@ def _smaller_cases(fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _smaller_values(value: Any) -> Iterator[Any]:
-    """Yield copies of a value that lack one part, or that have a smaller value in place of one part."""
+    """Yield copies of a value that lack one part, or that have a smaller value in place of one
+    part.
+    """
     if is_wrapper(value):
         return
     if isinstance(value, list):

@@ -52,7 +52,9 @@ class Shell:
         return Shell(self.store, member or self.member, lsid={"id": Binary(uuid.uuid4().bytes, 4)})
 
     def transaction(self, number: int, **fields: Any) -> Shell:
-        """Return a shell whose commands belong to transaction `number` in the session of this shell."""
+        """Return a shell whose commands belong to transaction `number` in the session of this
+        shell.
+        """
         return Shell(self.store, self.member, **{**self.fields, "txnNumber": number, "autocommit": False, **fields})
 
     def end_transaction(self, name: str, **fields: Any) -> dict[str, Any]:

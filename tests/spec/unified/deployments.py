@@ -57,7 +57,10 @@ class RunningDeployment:
         self._deployment.close()
 
     def uri(self, multiple: bool | None = None) -> str:
-        """Return the URI of the deployment. If `multiple` is False, the URI contains only one mongos."""
+        """Return the URI of the deployment.
+
+        If `multiple` is False, the URI contains only one mongos.
+        """
         first = self._deployment.members[0].address
         if multiple is False and self.setting.topology == "sharded":
             return self._deployment.uri_of(first)

@@ -52,7 +52,10 @@ class LogCollector(logging.Handler):
             logger.addHandler(self)
 
     def remove(self) -> None:
-        """Remove the handler from the loggers, and restore their levels. A second call does nothing."""
+        """Remove the handler from the loggers, and restore their levels.
+
+        A second call does nothing.
+        """
         for name, level in self._before.items():
             logger = logging.getLogger(name)
             logger.setLevel(level)

@@ -16,7 +16,9 @@ from gmongo.results import (
 
 
 class Documents(list[Any]):
-    """List of the documents that a cursor has returned, which the runner compares as root documents."""
+    """List of the documents that a cursor has returned, which the runner compares as root
+    documents.
+    """
 
 
 def as_document(result: Any) -> Any:

@@ -42,7 +42,9 @@ class SpanCollector(SpanProcessor):
         self._started: list[Any] = []
 
     def options(self, observe_tracing_messages: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the value of the client option ``tracing`` that ``observeTracingMessages`` requires."""
+        """Return the value of the client option ``tracing`` that ``observeTracingMessages``
+        requires.
+        """
         check_known(observe_tracing_messages, {"enableCommandPayload"}, "the tracing of a client")
         provider = TracerProvider(shutdown_on_exit=False)
         provider.add_span_processor(self)

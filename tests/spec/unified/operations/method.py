@@ -37,7 +37,8 @@ class Method:
 
     :param call: Name of the driver's method, or a function that receives the driver's object as its
         first argument.
-    :param required: Required arguments, by their names in the unified test format, separated by spaces.
+    :param required: Required arguments, by their names in the unified test format, separated by
+        spaces.
     :param optional: Optional arguments, in the same notation.
     :param fields: Further optional arguments, in the same notation. The driver's method adds the
         arguments to the command with unchanged names.
