@@ -303,7 +303,7 @@ def test_pinned_connection_of_load_balancer_is_not_drained(pinned_by, connect, p
 
 def test_drain_limits_without_drain_late_replies_raise_configuration_error():
     for limit in ({"drainLateRepliesMS": 100}, {"drainLateRepliesBytes": 100}):
-        with pytest.raises(ConfigurationError, match="limits of drainLateReplies=true"):
+        with pytest.raises(ConfigurationError, match="need drainLateReplies=true"):
             MongoClient("127.0.0.1", connect=False, **limit)
     for wrong in ({"drainLateRepliesMS": 0}, {"drainLateRepliesBytes": 0}):
         with pytest.raises((ConfigurationError, ValueError), match=next(iter(wrong))):
