@@ -132,11 +132,11 @@ def _run_case(
     """Run a case.
 
     Repeat a failed case if its outcome depends on the speed of the machine, or if an election took
-    place. The second attempt doubles all times of the case, the third attempt triples the times,
-    and so on. All times keep their ratios, so a fault of the driver fails each attempt.
+    place. Each attempt doubles all times of the case. The times keep their ratios, so a fault of the
+    driver fails each attempt.
     """
     for attempt in range(1, ATTEMPTS + 1):
-        document, election_id = multiply_times(read_document(), attempt), live.election_id()
+        document, election_id = multiply_times(read_document(), 2 ** (attempt - 1)), live.election_id()
         try:
             return Run(live, document, document["tests"][index], options).run()
         except Skip:
