@@ -250,7 +250,7 @@ class ChangeStream(Generic[DocumentType]):
         except PyMongoError as error:
             if self._closed:  # another greenlet has closed the cursor
                 return None
-            if not (self._is_resumable(error) or error.timeout):
+            if not (self._is_resumable(error) or error.timeout or isinstance(error, InvalidOperation)):
                 self.close()
             raise
         return self._deliver_change()
@@ -264,10 +264,15 @@ class ChangeStream(Generic[DocumentType]):
         try:
             change = cursor.try_next_document()
         except PyMongoError as error:
-            if self._closed or not self._is_resumable(error):
+            left = remaining(current_deadline())
+            if self._closed or not self._is_resumable(error) or (left is not None and left <= 0):
                 raise
             cursor = self._resume()
-            return cursor.try_next_document() if cursor.has_buffered_documents else None
+            self._interrupted = True
+            change = cursor.try_next_document() if cursor.has_buffered_documents else None
+        except BSONError:
+            self._decodes, self._decoding = True, _RAW_CODEC_OPTIONS
+            raise
         self._interrupted = False
         return change
 

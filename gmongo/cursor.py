@@ -24,7 +24,7 @@ from gmongo.engines.iteration import document_runs, limits_each_iteration
 from gmongo.engines.read_ahead import MAX_BYTES, check_session, checked_read_ahead_limits
 from gmongo.engines.server_cursor import ServerCursor
 from gmongo.engines.turn import Turn
-from gmongo.errors import InvalidOperation
+from gmongo.errors import InvalidOperation, PyMongoError
 from gmongo.execution.deadline import check_await_time
 from gmongo.execution.sessions import SessionHandle, checked_session, end_if_implicit, in_transaction
 from gmongo.operations.find import ExhaustFind, Find, without_modifiers
@@ -32,6 +32,7 @@ from gmongo.operations.keys import Direction, KeyOrList, fields_document, index_
 from gmongo.operations.models import checked_flag, checked_hint, checked_mapping
 from gmongo.operations.run_command import Explain, ExplainedQuery
 from gmongo.wire.address import Address
+from gmongo.wire.timeout import remaining
 
 if TYPE_CHECKING:
     from gmongo.collection import Collection
@@ -470,12 +471,22 @@ class Cursor(Generic[DocumentType]):
     def _server_cursor(self) -> ServerCursor | None:
         """Return the server cursor, or None for an empty result or a closed cursor. The first call sends the query."""
         while self._cursor is None and not (self._empty or self._closed):
-            if self._turn is not None:
-                self._turn.wait(self._executor.deadline())
-                continue
-            with Turn(self):
-                self._open()
+            if self._turn is None:
+                with Turn(self):
+                    self._open()
+            else:
+                self._wait_for_turn(self._turn)
         return self._cursor
+
+    def _wait_for_turn(self, turn: Turn) -> None:
+        """Wait until another greenlet has sent the query. A timeout of the other greenlet is no timeout of this one."""
+        deadline = self._executor.deadline()
+        try:
+            turn.wait(deadline)
+        except PyMongoError as error:
+            left = remaining(deadline)
+            if not error.timeout or (left is not None and left <= 0):
+                raise
 
     def _open(self) -> None:
         client = self._collection.database.client
@@ -511,7 +522,9 @@ class Cursor(Generic[DocumentType]):
             deadline=None if tailable or self._limits_each_iteration else deadline,
             exhaust=exhaust,
         )
-        if self._read_ahead_limits is not None:
+        if self._closed:  # another greenlet closed the cursor during the query
+            self._cursor.close()
+        elif self._read_ahead_limits is not None:
             self._cursor.read_ahead(*self._read_ahead_limits)
 
     def explain(self) -> DocumentDict:

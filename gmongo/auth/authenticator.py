@@ -38,7 +38,7 @@ def _login_maker(credential: Credential) -> _MakeLogin:
             return lambda host: HumanOidcLogin(tokens, host) if tokens.human else OidcLogin(tokens)
         case "GSSAPI":
             return lambda host: SimpleLogin(partial(GssapiConversation, credential, host))
-    mechanism = "SCRAM-SHA-1" if credential.mechanism == "SCRAM-SHA-1" else "SCRAM-SHA-256"
-    prepared_password(mechanism, username or "", password or "")  # raises an error for an invalid password
+    if credential.mechanism == "SCRAM-SHA-256":
+        prepared_password("SCRAM-SHA-256", username or "", password or "")  # raises an error for an invalid password
     keys = ScramKeys()
     return lambda host: ScramLogin(credential, keys)

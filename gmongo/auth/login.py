@@ -19,6 +19,8 @@ class Login(ABC):
 
     extra_login_seconds: ClassVar[float] = 0.0
     """Number of seconds by which the authentication extends ``connectTimeoutMS``."""
+    extends_deadline: ClassVar[bool] = False
+    """True if the authentication also extends the time limit of the operation."""
 
     def hello_fields(self) -> DocumentDict:
         return {}

@@ -18,6 +18,7 @@ from gevent.lock import BoundedSemaphore
 
 from gmongo import _clock
 from gmongo._documents import Document, DocumentDict
+from gmongo._fork import register_after_fork
 from gmongo._server_facts import codes
 from gmongo.auth.aws_credentials import read_token
 from gmongo.auth.conversation import Run, SaslConversation, run_conversation
@@ -25,7 +26,7 @@ from gmongo.auth.credential import Credential
 from gmongo.auth.http import azure_token, request
 from gmongo.auth.login import Login, speculative_fields, speculative_reply
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult, OIDCIdPInfo
-from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
+from gmongo.errors import AutoReconnect, ConfigurationError, OperationFailure, ProtocolError
 
 _VERSION = 1
 _MIN_CALL_INTERVAL = 0.1  # minimum seconds between two calls of the callback
@@ -45,6 +46,10 @@ class OidcTokens:
         self._fetch_token = token_source(credential)
         self._callback_lock = BoundedSemaphore()
         self._last_call = 0.0
+        register_after_fork(self)
+
+    def mark_forked(self) -> None:
+        self._callback_lock = BoundedSemaphore()  # a greenlet of the parent process may have locked the old lock
 
     def get(self, seconds: float | None, provider: OIDCIdPInfo | None = None) -> tuple[str, bool]:
         """Return an access token, and True if the token comes from the cache.
@@ -171,6 +176,7 @@ class HumanOidcLogin(OidcLogin):
     """Login of a human user with MONGODB-OIDC. The client sends tokens only to hosts in ALLOWED_HOSTS."""
 
     extra_login_seconds: ClassVar[float] = _HUMAN_TIMEOUT
+    extends_deadline: ClassVar[bool] = True
 
     def __init__(self, tokens: OidcTokens, host: str) -> None:
         super().__init__(tokens)
@@ -185,11 +191,20 @@ class HumanOidcLogin(OidcLogin):
         if tokens.access is not None and self._try_token(run, tokens.access):
             return
         if tokens.refresh is not None:
-            refreshed_token, _ = tokens.get(seconds)
-            if self._try_token(run, refreshed_token):
+            refreshed_token = self._refresh(seconds)
+            if refreshed_token is not None and self._try_token(run, refreshed_token):
                 return
             tokens.refresh = None
         run_conversation(run, PrincipalConversation(self._source, tokens.credential.username, self._fetch_token_from))
+
+    def _refresh(self, seconds: float | None) -> str | None:
+        """Return a new access token, or None if the callback rejects the refresh token. The user must then log in."""
+        try:
+            return self._tokens.get(seconds)[0]
+        except AutoReconnect:  # the timeout of the connection
+            raise
+        except Exception:
+            return None
 
     def _fetch_token_from(self, provider: OIDCIdPInfo) -> str:
         self._token, _ = self._tokens.get(_HUMAN_TIMEOUT, provider)

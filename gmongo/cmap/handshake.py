@@ -19,7 +19,7 @@ from gmongo.errors import AutoReconnect, ConfigurationError, OperationFailure
 from gmongo.wire.compression import choose_compressor
 from gmongo.wire.message import encode_op_msg, encode_op_query, next_request_id
 from gmongo.wire.reply_schema import ERROR, check
-from gmongo.wire.timeout import interrupt_after
+from gmongo.wire.timeout import interrupt_after, remaining
 
 if TYPE_CHECKING:
     from gmongo.auth.authenticator import Authenticator
@@ -44,13 +44,17 @@ def build_handshake_command(options: ConnectionSettings) -> DocumentDict:
 
 @clears_locals
 def establish(
-    connection: ServerConnection, options: ConnectionSettings, ref: bool, on_hello: Callable[[], None] | None = None
+    connection: ServerConnection,
+    options: ConnectionSettings,
+    ref: bool,
+    on_hello: Callable[[], None] | None = None,
+    deadline: float | None = None,
 ) -> Hello:
     """Connect to the server, perform the handshake and authenticate.
 
     Connections of monitors do not authenticate. `ref` is True if the timer for ``connectTimeoutMS``
     keeps the event loop alive. `on_hello` runs between the hello and the authentication, and must not
-    switch greenlets.
+    switch greenlets. An authentication callback receives the time until `deadline` of the operation.
     """
     authentication = None
     command = build_handshake_command(options)
@@ -76,7 +80,7 @@ def establish(
             on_hello()
         if authentication is not None:
             progress.begin(AUTHENTICATION)
-            authentication.authenticate(hello, limit)
+            authentication.authenticate(hello, limit, remaining(deadline))
     except AutoReconnect:
         progress.record_failure()
         raise
@@ -113,22 +117,26 @@ class Authentication:
     def hello_fields(self) -> DocumentDict:
         return self._login.hello_fields()
 
-    def authenticate(self, hello: Hello, limit: ConnectTimeout) -> None:
+    def authenticate(self, hello: Hello, limit: ConnectTimeout, seconds: float | None) -> None:
         """Authenticate, and remove the authentication fields from the stored reply to the hello."""
         reply = dict(hello.reply)
         hello.reply = {field: value for field, value in reply.items() if field not in _AUTHENTICATION_FIELDS}
         if reply.get("arbiterOnly"):
             return  # an arbiter stores no users, so authentication is impossible
         limit.next_stage(self._login.extra_login_seconds)
-        self._login.authenticate(self._run_command, reply, None)
+        self._login.authenticate(self._run_command, reply, seconds)
         self._connection.authentication = self
 
     @clears_locals
     def reauthenticate(self, seconds: float | None) -> None:
         """Authenticate again within ``connectTimeoutMS``, and within the remaining `seconds` of the operation."""
-        limits = [limit for limit in (seconds, self._options.connect_timeout) if limit is not None]
-        limit = min(limits) + self._login.extra_login_seconds if limits else None
-        error = self._connection.make_timeout_error(self._options.connect_timeout, "connectTimeoutMS")
+        extra, limit = self._login.extra_login_seconds, self._options.connect_timeout
+        error = self._connection.make_timeout_error(limit, "connectTimeoutMS")
+        if limit is not None:
+            limit += extra
+        left = seconds + extra if seconds is not None and self._login.extends_deadline else seconds
+        if left is not None and (limit is None or left < limit):
+            limit, error = left, self._connection.make_timeout_error(seconds)
         with interrupt_after(limit, error):
             self._login.authenticate_again(self._run_command, seconds)
 

@@ -221,7 +221,7 @@ class Pool:
             try:
                 if limit is not None and seconds is not None:
                     limit.begin(seconds)
-                establish(connection, self._connection_options, ref, lambda: machine.join_service(connection))
+                establish(connection, self._connection_options, ref, lambda: machine.join_service(connection), deadline)
             finally:
                 if limit is not None:
                     limit.end()

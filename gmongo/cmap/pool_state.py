@@ -1,10 +1,10 @@
 """State of a pool: four sets of connections, the wait queue, the generations, and the pool state (such as paused).
 
-The state machine does no I/O, and only its methods change the state. Every method is a critical
-section: no method switches greenlets, and the state is consistent before and after each method.
-Methods record events in the order of the specification, and return or store the connections that the
-pool must establish, interrupt or close. The sizes of the sets are the connection counts of the
-specification.
+The state machine does no I/O except for a peek at idle sockets, and only its methods change the
+state. Every method is a critical section: no method switches greenlets, and the state is consistent
+before and after each method. Methods record events in the order of the specification, and return or
+store the connections that the pool must establish, interrupt or close. The sizes of the sets are the
+connection counts of the specification.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from gmongo.wire.address import Address, address_text
 # Seconds of the first backoff after the background greenlet fails to establish a connection. Each
 # further failure doubles the backoff, up to the interval of the background runs.
 _FIRST_BACKOFF = 1.0
+# Idle seconds after which the pool checks whether the server, or a firewall, has closed a connection.
+_CHECKED_AFTER = 1.0
 
 
 class PoolState(Enum):
@@ -89,10 +91,13 @@ class StateMachine:
         # Hot path and critical section: a connection moves from `available` to `in_use` before
         # another greenlet runs. Greenlets in the queue receive available connections first.
         available = self.available
-        if available and available[-1].generation == self.fit_generation and not self.queue.waiters:
-            connection = available.pop()
-            self.in_use.add(connection)
-            return connection
+        if available and not self.queue.waiters:
+            connection = available[-1]
+            is_fit = connection.generation == self.fit_generation
+            if is_fit and _clock.monotonic() - connection.idle_since < _CHECKED_AFTER:
+                del available[-1]
+                self.in_use.add(connection)
+                return connection
         return None
 
     def request_connection(self) -> Connection | Waiter[Connection]:
@@ -227,6 +232,7 @@ class StateMachine:
             self.queue.hand_over(connection)
         else:
             self.in_use.remove(connection)
+            connection.idle_since = _clock.monotonic()
             self.available.append(connection)
         return publishes
 
@@ -240,8 +246,7 @@ class StateMachine:
             self.in_use.add(connection)
             self.queue.hand_over(connection)
         else:
-            if self._options.max_idle_time is not None:
-                connection.idle_since = _clock.monotonic()
+            connection.idle_since = _clock.monotonic()
             self.available.append(connection)
 
     def _drop_connection(self, connection: Connection, reason: str) -> None:
@@ -425,8 +430,8 @@ class StateMachine:
 
     def _get_perished_reason(self, connection: Connection) -> str | None:
         """Return the reason to close an available connection, or None. Check the idle time last."""
-        reason = self._get_broken_reason(connection)
-        limit = self._options.max_idle_time
-        if reason is None and limit is not None and _clock.monotonic() - connection.idle_since > limit:
-            return ClosedReason.IDLE
-        return reason
+        reason, limit = self._get_broken_reason(connection), self._options.max_idle_time
+        idle = _clock.monotonic() - connection.idle_since
+        if reason is None and idle >= _CHECKED_AFTER and connection.may_be_closed():
+            return ClosedReason.ERROR
+        return ClosedReason.IDLE if reason is None and limit is not None and idle > limit else reason

@@ -106,6 +106,10 @@ class ServerConnection:
             return True  # during a name lookup or a race, the progress is unknown
         return self.progress.has_result(transport)
 
+    def may_be_closed(self) -> bool:
+        """Return True if the server has closed this idle connection, or has sent unexpected bytes, without a switch."""
+        return self._transport is not None and self._transport.has_arrived()
+
     def established(self, hello: Hello, compressor: Compressor | None) -> None:
         """Store the results of the hello. Authentication may follow."""
         self.hello = hello

@@ -95,7 +95,7 @@ class ClientBulk:
             limits = batch.limits
             if reply is not None:
                 self._add_reply(batch, reply, session)
-                if self.ordered and self.outcome["writeErrors"]:
+                if self.ordered and (self.outcome["writeErrors"] or reply.reply.get("nErrors")):
                     return
 
     def _run_batch(self, batch: BulkWriteBatch, session: SessionHandle | None) -> CursorReply | None:
@@ -124,7 +124,10 @@ class ClientBulk:
         try:
             self._read_results(batch, cursor)
         except BaseException as error:
-            cursor.close_after_block(error)
+            if isinstance(error, errors.PyMongoError) and error.timeout:
+                cursor.drop()  # the time limit also covers the end of the cursor
+            else:
+                cursor.close_after_block(error)
             raise
         cursor.close()
 

@@ -77,7 +77,7 @@ class SessionState:
             raise InvalidOperation("the session was started before a fork, and belongs to the parent process")
         _ = self.server_session  # raises an error after the end of the session
         self.check_free()
-        if self.limit is not None and current_deadline() != self.limit:
+        if self.limit is not None and current_deadline() not in (None, self.limit):
             raise InvalidOperation(OTHER_LIMIT)
         concern = operation.context.write_concern if operation.takes_write_concern else None
         # `takes_session` is False for a write with w=0, even if the write needs a reply.

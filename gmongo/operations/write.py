@@ -37,6 +37,7 @@ _NEED_A_RELEASE = (
 )
 _BUFFERS_PER_STEP = 1000
 _BYTES_BETWEEN_TURNS = 16 * 1024
+_MESSAGE_OVERHEAD = 256  # size of the header, the flags and the section headers of a message, and a reserve
 
 
 class Statements:
@@ -49,11 +50,13 @@ class Statements:
         self.has_reply = True  # True if the server will reply to the next message
         self._ahead: tuple[Document, bytes] | None = None  # an encoded statement for the next message
 
-    def take(self, hello: Hello) -> tuple[list[Document], list[bytes]]:
+    def take(self, hello: Hello, command_size: int = 0) -> tuple[list[Document], list[bytes]]:
         """Remove and return the statements that fit into one message, and their encoded forms."""
         taken: list[Document] = []
         encoded: list[bytes] = []
-        room = hello.max_batch_size - sizes.COMMAND_OVERHEAD
+        # A large comment or `let` of the command reduces the space for statements.
+        overhead = max(sizes.COMMAND_OVERHEAD, command_size + _MESSAGE_OVERHEAD)
+        room = hello.max_batch_size - overhead
         next_turn = room
         work = LongWork()
         for document, body in islice(self._encoded(hello), hello.max_write_batch_size):
@@ -61,7 +64,7 @@ class Statements:
             if room < 0 and taken:
                 self._ahead = document, body
                 break
-            if room < 0 and len(body) > hello.max_message_size - sizes.COMMAND_OVERHEAD:
+            if room < 0 and len(body) > hello.max_message_size - overhead:
                 raise _too_large_error(body, hello)
             taken.append(document)
             encoded.append(body)
@@ -186,13 +189,13 @@ class WriteBatch(_Write):
 
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
         if self._encoded is None:
-            self._encoded = self.encode(hello)
+            self._encoded = self.encode(hello, len(body))
         return encode_op_msg(request_id, flags, body, ((_SEQUENCES[self.name], self._encoded),))
 
-    def encode(self, hello: Hello) -> list[bytes]:
+    def encode(self, hello: Hello, command_size: int = 0) -> list[bytes]:
         for kind, used in self._unacknowledged_fields.items():
             check_unacknowledged(kind, used, hello)
-        self.taken, encoded = self._statements.take(hello)
+        self.taken, encoded = self._statements.take(hello, command_size)
         return encoded
 
     def result(self, reply: DocumentDict, address: Address) -> DocumentDict:

@@ -73,3 +73,12 @@ def test_large_updates_and_deletes_are_split_into_messages() -> None:
             client.db.c.bulk_write([DeleteOne({"_id": n, **large}) for n in range(6)], ordered=False)
         assert [len(command["updates"]) for command in server.commands("update")] == [4, 2]
         assert [len(command["deletes"]) for command in server.commands("delete")] == [4, 2]
+
+
+def test_message_with_large_comment_stays_below_message_size_of_server() -> None:
+    with ScriptedServer({"insert": success_reply("documents")}) as server:
+        server.hello_extra = {"maxMessageSizeBytes": 100_000}
+        with MongoClient[Any](server.name) as client:
+            client.db.c.insert_many([{"data": b"x" * 20_000} for _ in range(4)], comment="c" * 50_000)
+        sizes = [len(each.payload) for each in server.received if each.name == "insert"]
+        assert len(sizes) == 2 and max(sizes) < 100_000

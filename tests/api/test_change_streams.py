@@ -7,14 +7,22 @@ import weakref
 
 import gevent
 import pytest
-from bson import Int64, Timestamp
+from bson import DatetimeMS, Int64, Timestamp
+from bson.errors import InvalidBSON
 
 import gmongo
 from gmongo import MongoClient
-from gmongo.errors import ConfigurationError, OperationFailure, PyMongoError, ServerSelectionTimeoutError
+from gmongo.errors import (
+    ConfigurationError,
+    InvalidOperation,
+    NetworkTimeout,
+    OperationFailure,
+    PyMongoError,
+    ServerSelectionTimeoutError,
+)
 from tests.support.faults import cut_reply, send_no_reply, with_false_header
 from tests.support.recorder import Recorder
-from tests.support.scripted_server import ScriptedServer
+from tests.support.scripted_server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
 RESUMABLE = {"ok": 0, "code": 10107, "errmsg": "stepped down", "errorLabels": ["ResumableChangeStreamError"]}
@@ -123,6 +131,52 @@ def test_change_stream_without_token_resumes_at_operation_time():
             for _ in range(3):
                 stream.try_next()
         assert server.stages() == [{}, *[{"startAtOperationTime": Timestamp(1, 1)}] * 2]
+
+
+UNREADABLE = {**change_document(2), "date": DatetimeMS(2**62)}
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        ([], [change_document(1), UNREADABLE, change_document(3)]),
+        ([], [change_document(1)], RESUMABLE, [UNREADABLE, change_document(3)]),
+    ],
+    ids=["getMore", "first batch after resume"],
+)
+def test_change_stream_continues_after_change_that_cannot_be_decoded(batches):
+    replies = [*batches, *[batches[-1]] * 2]  # the replies to the next resumes
+    with StreamMember(*replies) as server, connect_to(server) as client, client.db.c.watch() as stream:
+        numbers, errors = [], 0
+        while 3 not in numbers:
+            try:
+                change = stream.try_next()
+                numbers += [change["number"]] if change else []
+            except InvalidBSON:
+                errors += 1
+        assert sorted(set(numbers)) == [1, 3] and errors >= 1 and stream.alive
+
+
+def test_change_stream_stays_open_if_its_session_is_in_use():
+    with StreamMember([], [], [change_document(1)]) as server, connect_to(server) as client:
+        server.replies["find"] = lambda _command: gevent.sleep(0.2) or cursor_reply([])
+        with client.start_session() as session, client.db.c.watch(session=session) as stream:
+            assert stream.try_next() is None
+            other = gevent.spawn(client.db.c.find_one, session=session)
+            server.wait_for("find")
+            with pytest.raises(InvalidOperation, match="in use by another greenlet"):
+                stream.try_next()
+            other.join()
+            assert stream.alive and stream.try_next()["number"] == 1
+
+
+def test_time_limit_of_next_covers_end_of_old_cursor():
+    with StreamMember([]) as server, connect_to(server, timeoutMS=200) as client, client.db.c.watch() as stream:
+        server.fail("getMore", send_no_reply)
+        server.fail("killCursors", send_no_reply)
+        with pytest.raises(NetworkTimeout):
+            next(stream)
+        assert len(server.commands("getMore")) == 1 and server.commands("killCursors") == []
 
 
 def test_second_error_during_resume_ends_the_change_stream():

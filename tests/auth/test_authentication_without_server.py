@@ -16,7 +16,7 @@ from gmongo.cmap.handshake import Authentication
 class AuthenticationSetup:
     def __init__(self, connect_timeout: float | None = 5.0, extra_login_seconds: float = 0.0) -> None:
         self.connection = Connection(("h", 1))
-        self.login = Mock(extra_login_seconds=extra_login_seconds)
+        self.login = Mock(extra_login_seconds=extra_login_seconds, extends_deadline=False)
         self.authenticator: Any = Mock()
         self.authenticator.login.return_value = self.login
         self.authenticator.credential = SimpleNamespace(username="anna")
@@ -45,7 +45,7 @@ def test_first_authentication_extends_connect_timeout_except_for_arbiter(is_arbi
     if is_arbiter:
         hello.reply["arbiterOnly"] = True
     original_reply = dict(hello.reply)
-    setup.authentication.authenticate(hello, connect_limit)
+    setup.authentication.authenticate(hello, connect_limit, 7.0)
     assert hello.reply == {"ok": 1, **({"arbiterOnly": True} if is_arbiter else {})}
     setup.authenticator.login.assert_called_once_with("h")
     if is_arbiter:
@@ -55,23 +55,35 @@ def test_first_authentication_extends_connect_timeout_except_for_arbiter(is_arbi
             and not connect_limit.next_stage.called
         )
         return
-    setup.login.authenticate.assert_called_once_with(setup.authentication._run_command, original_reply, None)
+    setup.login.authenticate.assert_called_once_with(setup.authentication._run_command, original_reply, 7.0)
     assert setup.connection.authentication is setup.authentication
     connect_limit.next_stage.assert_called_once_with(60.0)
     assert setup.authentication.hello_fields() is setup.login.hello_fields.return_value
 
 
 @pytest.mark.parametrize(
-    ("operation_timeout", "connect_timeout", "expected_limit"),
-    [(None, None, None), (None, 5.0, 65.0), (2.0, 5.0, 62.0), (9.0, 5.0, 65.0), (9.0, None, 69.0)],
+    ("operation_timeout", "connect_timeout", "machine_limit", "human_limit"),
+    [
+        (None, None, None, None),
+        (None, 5.0, 65.0, 65.0),
+        (2.0, 5.0, 2.0, 62.0),
+        (9.0, 5.0, 9.0, 65.0),
+        (90.0, 5.0, 65.0, 65.0),
+        (9.0, None, 9.0, 69.0),
+    ],
 )
+@pytest.mark.parametrize("is_human", [False, True])
 def test_shorter_of_operation_and_connect_timeout_limits_reauthentication(
     recorded_limits: list[Any],
     operation_timeout: float | None,
     connect_timeout: float | None,
-    expected_limit: float | None,
+    machine_limit: float | None,
+    human_limit: float | None,
+    is_human: bool,
 ) -> None:
+    expected_limit = human_limit if is_human else machine_limit
     setup = AuthenticationSetup(connect_timeout, extra_login_seconds=60.0)
+    setup.login.extends_deadline = is_human
     setup.authentication.reauthenticate(operation_timeout)
     setup.login.authenticate_again.assert_called_once_with(setup.authentication._run_command, operation_timeout)
     assert recorded_limits == [expected_limit]

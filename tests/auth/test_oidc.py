@@ -116,6 +116,13 @@ def test_five_concurrent_connections_call_oidc_callback_once(server):
     assert len(callback.contexts) == 1
 
 
+def test_callback_of_new_connection_receives_time_limit_of_operation(server):
+    callback = Callback()
+    with oidc_client(server, {"OIDC_CALLBACK": callback}) as client, gmongo.timeout(0.5):
+        find_one(client)
+    assert callback.contexts[0].timeout_seconds <= 0.5
+
+
 def test_rejected_new_token_raises_operation_failure_after_one_call(server):
     server.valid_tokens = set()
     callback = Callback()

@@ -16,7 +16,9 @@ from gevent import get_hub
 
 from gmongo import MongoClient
 from gmongo.auth import scram
-from gmongo.auth.scram import ScramConversation, ScramKeys, saslprep
+from gmongo.auth.authenticator import Authenticator
+from gmongo.auth.credential import DEFAULT, Credential
+from gmongo.auth.scram import ScramConversation, ScramKeys, prepared_password, saslprep
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError, PyMongoError
 from gmongo.testing import Deployment
 from tests.support.cases import with_cases
@@ -133,8 +135,26 @@ def test_optional_extensions_of_server_messages_are_ignored(extension: str, last
 
 def test_prohibited_password_raises_configuration_error_without_password() -> None:
     with pytest.raises(ConfigurationError, match="with SCRAM-SHA-256: a control character is prohibited") as e:
-        scram_conversation(password="se\u0007cret")
+        prepared_password("SCRAM-SHA-256", "user", "se\u0007cret")
     assert "cret" not in str(e.value)
+
+
+def test_default_mechanism_accepts_password_that_only_sha_1_permits() -> None:
+    password = "\U0001f512"  # not assigned in Unicode 3.2
+    with pytest.raises(ConfigurationError, match="with SCRAM-SHA-256"):
+        Authenticator(Credential("SCRAM-SHA-256", "admin", "ada", password, {}))
+    login = Authenticator(Credential(DEFAULT, "admin", "ada", password, {})).login("h")
+    assert login.hello_fields()["speculativeAuthenticate"]["mechanism"] == "SCRAM-SHA-256"
+    commands: list[Any] = []
+
+    def run(_database: str, command: Any) -> Any:
+        commands.append(command)
+        nonce = commands[0]["payload"].partition(b"r=")[2]
+        return {"payload": b"r=%sx,s=c2FsdA==,i=4096" % nonce, "conversationId": 1, "done": False}
+
+    with pytest.raises(ProtocolError):  # the server sends no last message
+        login.authenticate(run, {"saslSupportedMechs": ["SCRAM-SHA-1"]}, None)
+    assert commands[0]["mechanism"] == "SCRAM-SHA-1" and b",p=" in commands[1]["payload"]
 
 
 # Tests of the derivation of keys

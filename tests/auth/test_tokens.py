@@ -16,6 +16,7 @@ import gevent
 import pytest
 
 from gmongo import _clock
+from gmongo._fork import list_forkables
 from gmongo._server_facts import codes
 from gmongo.auth import aws, aws_credentials, oidc, scram
 from gmongo.auth.aws_credentials import AwsCredentials, AwsCredentialsCache
@@ -23,7 +24,7 @@ from gmongo.auth.credential import Credential
 from gmongo.auth.oidc import HumanOidcLogin, OidcLogin, OidcTokens, is_allowed
 from gmongo.auth.scram import ScramKeys
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult, OIDCIdPInfo
-from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
+from gmongo.errors import ConfigurationError, NetworkTimeout, OperationFailure, ProtocolError
 from tests.support.cases import with_cases
 
 
@@ -187,6 +188,47 @@ def test_rejected_refresh_token_is_not_reused_after_failed_callback(clock: Adjus
         login.authenticate(server, {}, None)
     login.authenticate(server, {}, None)
     assert [each.refresh_token for each in callback.calls] == [None, "refresh 1", None, None]
+
+
+def test_human_login_without_refresh_token_follows_callback_error_with_refresh_token(clock: AdjustableClock) -> None:
+    class ExpiredRefresh(SequentialCallback):
+        def fetch(self, context: OIDCCallbackContext) -> Any:
+            result = super().fetch(context)
+            if context.refresh_token is not None:
+                raise RuntimeError("the refresh token has expired")
+            return result
+
+    callback = ExpiredRefresh()
+    login = HumanOidcLogin(make_tokens(callback, is_human=True), "h")
+    server = TokenServer("token 1")
+    login.authenticate(server, {}, None)
+    server.accepted_tokens = ("token 3",)
+    login.authenticate(server, {}, None)
+    assert server.seen[-2:] == ["principal None", "token 3"]
+    assert [each.refresh_token for each in callback.calls] == [None, "refresh 1", None]
+
+
+def test_timeout_of_connection_during_refresh_propagates_and_keeps_refresh_token(clock: AdjustableClock) -> None:
+    callback = SequentialCallback()
+    tokens = make_tokens(callback, is_human=True)
+    login = HumanOidcLogin(tokens, "h")
+    server = TokenServer("token 1")
+    login.authenticate(server, {}, None)
+    server.accepted_tokens = ()
+    callback.fetch = Mock(side_effect=NetworkTimeout("h: timed out"))  # type: ignore[method-assign]
+    tokens._fetch_token = callback.fetch
+    with pytest.raises(NetworkTimeout):
+        login.authenticate(server, {}, None)
+    assert tokens.refresh == "refresh 1" and server.seen[-1] == "token 1"
+
+
+def test_child_process_calls_callback_although_parent_greenlet_was_in_callback(clock: AdjustableClock) -> None:
+    tokens = make_tokens(SequentialCallback())
+    tokens._callback_lock.acquire()  # a greenlet of the parent process is in the callback
+    assert tokens in list_forkables()
+    tokens.mark_forked()
+    with gevent.Timeout(5):
+        assert tokens.get(None) == ("token 1", False)
 
 
 @with_cases

@@ -42,6 +42,34 @@ def test_check_out_closes_perished_connections(new_pool: Any, server: Any, recor
     eventually(lambda: len(server.peers) == 1)
 
 
+@pytest.mark.requirement("CMAP-30", "CMAP-108", "CMAP-173")
+@pytest.mark.parametrize("step", ["check-out", "background run"])
+def test_pool_closes_connection_that_server_closed_while_idle(
+    new_pool: Any, server: Any, recorder: Any, step: str
+) -> None:
+    pool = new_pool()
+    fill_pool(pool, 1)
+    for peer in list(server.peers.values()):
+        peer.close()
+    gevent.sleep(1)
+    recorder.clear()
+    if step == "check-out":
+        assert pool.check_out().id == 2
+        assert recorder.event_lines == ["Started", "Closed 1 error", "Created 2", "Ready 2", "CheckedOut 2"]
+    else:
+        pool.remove_perished()
+        assert recorder.event_lines == ["Closed 1 error"]
+        assert connection_counts(pool) == (0, 0, 0, 0)
+
+
+def test_open_connection_is_reused_after_long_idle_time(new_pool: Any) -> None:
+    pool = new_pool()
+    fill_pool(pool, 1)
+    gevent.sleep(1)
+    pool.remove_perished()
+    assert pool.check_out().id == 1
+
+
 @pytest.mark.requirement("CMAP-22", "CMAP-132", "CMAP-133")
 def test_check_in_to_another_pool_and_second_check_in_raise_invalid_operation(new_pool: Any, recorder: Any) -> None:
     first, second = new_pool(), new_pool()

@@ -151,3 +151,12 @@ def test_timeout_in_retried_callback_has_previous_error_as_cause(client: Client)
         session.with_transaction(callback)
     assert raised.value is timed_out
     assert raised.value.__cause__ is failed
+
+
+def test_greenlet_that_callback_starts_may_use_session_despite_time_limit(deployment: Deployment) -> None:
+    with Client(deployment.uri, timeoutMS=5000) as client, client.start_session() as session:
+
+        def insert_in_greenlet(session: Any) -> bool:
+            return bool(gevent.spawn(client.test.c.insert_one, {}, session=session).get().acknowledged)
+
+        assert session.with_transaction(insert_in_greenlet)

@@ -17,6 +17,7 @@ from bson.errors import InvalidBSON
 from bson.int64 import Int64
 from gevent import GreenletExit
 
+import gmongo
 from gmongo import MongoClient
 from gmongo.cursor import CursorType
 from gmongo.errors import AutoReconnect, InvalidOperation
@@ -305,3 +306,28 @@ def test_close_of_change_stream_ends_its_iteration(setup: ReaderSetup) -> None:
     stream.close()
     assert reader.get(timeout=5) == []
     assert becomes_true(lambda: not setup.unclosed_cursors())
+
+
+def test_close_during_query_closes_cursor_after_first_batch(setup: ReaderSetup) -> None:
+    slow = {"failCommands": ["find"], "blockConnection": True, "blockTimeMS": 200}
+    setup.deployment.set_fail_point("failCommand", {"times": 1}, slow)
+    cursor = setup.plain.find(batch_size=2)
+    reader = gevent.spawn(list, cursor)
+    gevent.sleep(0.05)
+    cursor.close()
+    assert len(reader.get(timeout=5)) <= 2
+    assert becomes_true(lambda: not setup.unclosed_cursors())
+
+
+def test_timeout_of_greenlet_does_not_end_query_of_waiting_greenlet(setup: ReaderSetup) -> None:
+    slow = {"failCommands": ["find"], "blockConnection": True, "blockTimeMS": 400}
+    setup.deployment.set_fail_point("failCommand", {"times": 1}, slow)
+    cursor = setup.plain.find()
+
+    def read_within_limit() -> None:
+        with gmongo.timeout(0.1):
+            next(cursor)
+
+    limited, unlimited = gevent.spawn(read_within_limit), gevent.spawn(next, cursor)
+    assert unlimited.get(timeout=5)["n"] in NUMBERS
+    assert getattr(limited.exception, "timeout", False)

@@ -12,7 +12,7 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS
 from gmongo._server_facts import sizes
 from gmongo.cmap.hello import Hello
 from gmongo.errors import DocumentTooLarge
-from gmongo.operations.write import Statements
+from gmongo.operations.write import _MESSAGE_OVERHEAD, Statements
 
 DOCUMENTS = [{"_id": 0, "x": "y" * length} for length in (3, 0, 10, 4, 4, 1, 30, 2)]
 SIZES = [len(bson.encode(each)) for each in DOCUMENTS]
@@ -61,6 +61,14 @@ def test_message_contains_as_many_statements_as_fit(max_statements: int) -> None
         assert counts_per_message(server_limits(statement_bytes, max_statements), statements) == expected_counts(
             statement_bytes, max_statements
         ), statement_bytes
+
+
+@pytest.mark.parametrize("excess_bytes", [0, 1])
+def test_large_command_reduces_space_for_statements(excess_bytes: int) -> None:
+    hello = server_limits(sum(SIZES))
+    command_size = hello.max_batch_size - sum(SIZES[:2]) - _MESSAGE_OVERHEAD + excess_bytes
+    statements = Statements("insert", DOCUMENTS, DEFAULT_CODEC_OPTIONS)
+    assert statements.take(hello, command_size)[0] == DOCUMENTS[: 2 - excess_bytes]
 
 
 @pytest.mark.parametrize("excess_bytes", [0, 1])
