@@ -224,7 +224,12 @@ class ClientSession:
                 self._ending.give_up(error, None)
             raise
         if self.in_transaction:
-            self.commit_transaction()
+            try:
+                self.commit_transaction()
+            except BaseException as error:
+                if self.in_transaction:
+                    self._ending.give_up(error, None)
+                raise
 
     def _merge_transaction_options(self, options: TransactionOptions) -> TransactionSettings:
         """Return the settings. For each option that is None, use the session's default, or else the client's option."""
@@ -328,9 +333,12 @@ class ClientSession:
         try:
             with bind_session((self._executor, self)):
                 yield self
-        finally:
+        except BaseException as error:
             if end_session:
-                self.end_session()
+                self._end_session(error)
+            raise
+        if end_session:
+            self.end_session()
 
     def end_session(self) -> None:
         """End the session, and abort a transaction in progress. Further calls of this method do nothing.

@@ -168,7 +168,7 @@ class Cursor(Generic[DocumentType]):
     ) -> None:
         self._collection, self._session = collection, checked_session(session)
         self._executor = collection._executor
-        self._filter: Document = {} if filter is None else checked_mapping("filter", filter)
+        self._filter: Document = {} if filter is None else checked_mapping("filter", filter) or {}
         self._fields: DocumentDict = {}
         options: tuple[Value, ...] = (projection, skip, limit, no_cursor_timeout, cursor_type, sort)
         options += (allow_partial_results, oplog_replay, batch_size, collation, hint, max_scan, max_time_ms, max, min)

@@ -411,7 +411,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             return self._executor.run(operation, session)
         except (OperationFailure, NotPrimaryError) as error:
             reply: Value = error.details
-            if isinstance(error.details, dict) and (not check or _is_allowed(error.details, allowable_errors)):
+            if isinstance(error.details, Mapping) and (not check or _is_allowed(error.details, allowable_errors)):
                 return reply
             raise
 

@@ -427,4 +427,5 @@ def _append_full_error(message: str, details: object) -> str:
 
 
 def _is_write_timeout(error: Document) -> bool:
-    return error.get("code") == codes.WRITE_CONCERN_TIMEOUT or bool((error.get("errInfo") or {}).get("wtimeout"))
+    timed_out = error.get("code") in (codes.MAX_TIME_MS_EXPIRED, codes.WRITE_CONCERN_TIMEOUT)
+    return timed_out or bool((error.get("errInfo") or {}).get("wtimeout"))

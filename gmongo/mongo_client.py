@@ -34,7 +34,7 @@ from gmongo.events.command import CommandEvents
 from gmongo.execution.deadline import checked_seconds, current_deadline, deadline_after, until
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import OperationContext, required_field
-from gmongo.execution.sessions import checked_session, in_transaction
+from gmongo.execution.sessions import bind_session, checked_session, in_transaction
 from gmongo.operations.client_bulk import Writes, check_unacknowledged_models, checked_models
 from gmongo.operations.end_sessions import ANY_SERVER, EndSessions
 from gmongo.operations.models import WriteModel, checked_flag, checked_let
@@ -709,7 +709,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         self._topology.check_thread()
         try:
             if self._topology.description.has_readable_server(ANY_SERVER):
-                with Timeout(_CLOSE_TIMEOUT, False):
+                with Timeout(_CLOSE_TIMEOUT, False), bind_session(None):
                     self._cursor_killer.reap()
                     for session in list(self._sessions):
                         session._abort_at_close()
@@ -780,7 +780,7 @@ def _format_option(name: str, value: object) -> str:
     """Return the ``repr`` of an option. Convert times from seconds to milliseconds."""
     if name == "authmechanismproperties" and isinstance(value, dict):
         return repr({each: kept if each in SHOWN_PROPERTIES else "<redacted>" for each, kept in value.items()})
-    if name.endswith("ms") and name != "localthresholdms" and isinstance(value, (int, float)):
+    if name.endswith("ms") and name not in ("localthresholdms", "wtimeoutms") and isinstance(value, (int, float)):
         return f"{value * 1000:.10g}"
     return repr(value)
 

@@ -97,6 +97,13 @@ class TransactionEnd:
         if self._state.is_used_elsewhere:
             self._state.after_use = self.abandon
             return None
+        try:
+            self._give_up(error, deadline)
+        finally:
+            if self.is_needed:  # an exception or the limit of one second prevented the abort
+                self.end_in_background()
+
+    def _give_up(self, error: BaseException | None, deadline: float | None) -> None:
         if error is None or isinstance(error, Exception):
             return self._abort(deadline, error)
         too_long = _TooLongError()
@@ -187,7 +194,13 @@ def with_transaction(
                     if not isinstance(error, Exception) or not loop.permits_retry(error):
                         raise
                 else:
-                    if not ending.is_needed or loop.commit():
+                    try:
+                        done = not ending.is_needed or loop.commit()
+                    except BaseException as error:
+                        if ending.is_needed:
+                            ending.give_up_by_deadline(error, deadline, limit)
+                        raise
+                    if done:
                         return result
                 loop.back_off()
     finally:

@@ -165,8 +165,8 @@ class Delivery:
         pending.context = None
         self._left_to_substitutes -= pending.size
         self._events_by_greenlet[getcurrent()] = pending
-        self._report_dropped()
         self.deliver()
+        self._report_dropped()
 
     def _replace_substitute(self, ended: Greenlet[..., None], pending: _GreenletEvents) -> None:
         """Start a new substitute if the substitute `ended` was killed before its start."""

@@ -8,9 +8,10 @@ deadline (``timeoutMS=0``), an operation has no time limit, and ignores older op
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from contextvars import ContextVar
 from math import inf
+from typing import Any
 
 from gmongo import _clock
 from gmongo._documents import Document, DocumentDict
@@ -65,15 +66,26 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
     :raises TypeError: `seconds` is not a number.
     :raises ValueError: `seconds` is negative.
     """
-    return _limit_block(checked_seconds(seconds))
+    return _LimitedBlock(checked_seconds(seconds))
 
 
-@contextmanager
-def _limit_block(seconds: float | None) -> Iterator[None]:
-    # The deadline starts with the block. A decorated function therefore has a new deadline in each
-    # call.
-    with until(deadline_after(seconds, "gmongo.timeout")):
-        yield
+class _LimitedBlock(ContextDecorator):
+    """Block whose deadline starts at the entry. An object may have several blocks, one after the other or nested."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+        self._blocks: list[AbstractContextManager[None]] = []
+
+    def __enter__(self) -> None:
+        block = until(deadline_after(self._seconds, "gmongo.timeout"))
+        block.__enter__()
+        self._blocks.append(block)
+
+    def __exit__(self, *raised: Any) -> None:
+        self._blocks.pop().__exit__(*raised)
+
+    def _recreate_cm(self) -> _LimitedBlock:
+        return _LimitedBlock(self._seconds)  # concurrent calls of a decorated function have separate deadlines
 
 
 def checked_seconds(seconds: float | None) -> float | None:

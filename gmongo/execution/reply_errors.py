@@ -108,8 +108,7 @@ def raise_write_concern_error(reply: Document) -> None:
 
 def _concern_error(reply: Document) -> errors.WriteConcernError:
     error = reply["writeConcernError"]
-    timed_out = error.get("code") == codes.WRITE_CONCERN_TIMEOUT or bool((error.get("errInfo") or {}).get("wtimeout"))
-    kind = errors.WTimeoutError if timed_out else errors.WriteConcernError
+    kind = errors.WTimeoutError if errors._is_write_timeout(error) else errors.WriteConcernError
     raised = kind(error.get("errmsg", "write concern error"), error.get("code"), labelled_concern_error(reply))
     raised._topology_version = reply.get("topologyVersion")
     return raised

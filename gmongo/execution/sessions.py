@@ -77,18 +77,23 @@ class SessionState:
             raise InvalidOperation("the session was started before a fork, and belongs to the parent process")
         _ = self.server_session  # raises an error after the end of the session
         self.check_free()
-        if self.limit is not None and current_deadline() not in (None, self.limit):
+        has_other_limit = self.limit is not None and current_deadline() not in (None, self.limit)
+        if has_other_limit and not operation.ends_transaction:
             raise InvalidOperation(OTHER_LIMIT)
         concern = operation.context.write_concern if operation.takes_write_concern else None
         # `takes_session` is False for a write with w=0, even if the write needs a reply.
         unacknowledged = (concern or {}).get("w") == 0 or not operation.takes_session
         if not operation.acknowledged or (unacknowledged and not self.transaction.active):
             raise ConfigurationError("Explicit sessions are incompatible with unacknowledged write concern: w=0")
-        if not self.transaction.active and not operation.ends_transaction:
-            self.transaction.reset_ended()
         # Set the user after all checks, because no call of `end_use` follows a failed check.
         self._user = getcurrent()
         self._uses += 1
+        if not self.transaction.active and not operation.ends_transaction:
+            try:
+                self.transaction.reset_ended()  # may switch to other greenlets, which must not use the session
+            except BaseException:
+                self.end_use()
+                raise
 
     @property
     def is_used_elsewhere(self) -> bool:

@@ -6,7 +6,7 @@ import gevent
 import pytest
 
 import gmongo
-from gmongo.errors import PyMongoError
+from gmongo.errors import BulkWriteError, PyMongoError, WTimeoutError
 from gmongo.testing import VirtualTime
 from tests.execution.harness import overload_reply, reply_in_sequence
 from tests.support.clients import Client, Connect
@@ -32,6 +32,16 @@ def test_decorated_function_has_new_deadline_in_each_call(scripted_client: Clien
     ping()
     gevent.sleep(2)
     ping()
+
+
+def test_timeout_object_has_new_deadline_in_each_block(scripted_client: Client, virtual_time: VirtualTime) -> None:
+    limit = gmongo.timeout(0.5)
+    for _ in range(2):
+        with limit:
+            scripted_client.db.c.find_one()
+            gevent.sleep(0.4)
+            with limit:
+                scripted_client.db.c.find_one()
 
 
 def test_greenlet_spawned_in_timeout_block_has_no_deadline(server: ScriptedServer, scripted_client: Client) -> None:
@@ -66,3 +76,13 @@ def test_with_transaction_raises_after_timeout_and_abort_has_a_new_timeout(
         eventually(lambda: len(failed) == 2)
     assert [event.command_name for event in recorder.events_named("CommandFailed")] == ["insert", "abortTransaction"]
     assert failed == pytest.approx([0.06, 0.12])
+
+
+def test_write_concern_error_with_code_50_is_timeout(scripted_client: Client, server: ScriptedServer) -> None:
+    expired = {"code": 50, "codeName": "MaxTimeMSExpired", "errmsg": "operation exceeded time limit"}
+    server.replies["insert"] = {"ok": 1, "n": 1, "writeConcernError": expired}
+    with pytest.raises(WTimeoutError):
+        scripted_client.db.c.insert_one({})
+    with pytest.raises(BulkWriteError) as caught:
+        scripted_client.db.c.insert_many([{}])
+    assert caught.value.timeout

@@ -160,3 +160,59 @@ def test_greenlet_that_callback_starts_may_use_session_despite_time_limit(deploy
             return bool(gevent.spawn(client.test.c.insert_one, {}, session=session).get().acknowledged)
 
         assert session.with_transaction(insert_in_greenlet)
+
+
+@pytest.mark.parametrize(("end", "count"), [("commit", 1), ("abort", 0)])
+def test_callback_may_end_transaction_within_shorter_limit(deployment: Deployment, end: str, count: int) -> None:
+    with Client(deployment.uri, timeoutMS=5000) as client, client.start_session() as session:
+
+        def insert_and_end(session: ClientSession) -> None:
+            client.test.c.insert_one({"_id": 1}, session=session)
+            with gmongo.timeout(1):
+                getattr(session, f"{end}_transaction")()
+
+        session.with_transaction(insert_and_end)
+        assert len(deployment.commands.named(f"{end}Transaction")) == 1
+        assert client.test.c.count_documents({}) == count
+
+
+@pytest.mark.parametrize("form", ["with_transaction", "block"])
+def test_interrupted_commit_that_was_not_sent_aborts_transaction(deployment: Deployment, form: str) -> None:
+    with Client(deployment.uri, maxPoolSize=1) as client, client.start_session() as session:
+        slow = {"failCommands": ["distinct"], "blockConnection": True, "blockTimeMS": 1500}
+        deployment.set_fail_point("failCommand", {"times": 1}, slow)
+
+        def insert_and_use_connection(session: ClientSession) -> None:
+            client.test.c.insert_one({"_id": 1}, session=session)
+            gevent.spawn(client.test.c.distinct, "x")
+            gevent.sleep(0.05)
+
+        with gevent.Timeout(0.3, False):
+            if form == "with_transaction":
+                session.with_transaction(insert_and_use_connection)
+            else:
+                with session.start_transaction():
+                    insert_and_use_connection(session)
+        assert not session.in_transaction
+        eventually(lambda: deployment.commands.named("abortTransaction"))
+        assert deployment.commands.named("commitTransaction") == []
+        session.with_transaction(lambda _session: None)
+
+
+def test_timeout_in_bound_session_propagates_and_ends_session(deployment: Deployment, client: Client) -> None:
+    slow = {"failCommands": ["distinct"], "blockConnection": True, "blockTimeMS": 1500}
+    deployment.set_fail_point("failCommand", {"times": 1}, slow)
+    session = client.start_session()
+    with pytest.raises(gevent.Timeout) as caught, gevent.Timeout(0.3) as limit, session.bind():
+        gevent.spawn(client.test.c.distinct, "x", session=session)
+        gevent.sleep(1)
+    assert caught.value is limit
+    eventually(lambda: session.has_ended)  # after the operation of the other greenlet
+
+
+def test_close_of_client_inside_bound_session_sends_end_sessions(deployment: Deployment) -> None:
+    client = Client(deployment.uri)
+    client.test.c.find_one()
+    with client.start_session() as session, session.bind():
+        client.close()
+    assert len(deployment.commands.named("endSessions")) == 1

@@ -6,10 +6,11 @@ import time
 from collections.abc import Iterator
 from random import Random
 from typing import Any
+from unittest.mock import Mock
 
 import gevent
 import pytest
-from gevent import getcurrent
+from gevent import GreenletExit, getcurrent
 from gevent.event import Event
 
 from gmongo.events import delivery as delivery_module
@@ -144,6 +145,20 @@ def test_events_above_limit_are_dropped(
     assert delivery.record(listener.received.append, "again")
     delivery.deliver()
     assert listener.received[-1] == "again"
+
+
+def test_substitute_that_is_killed_in_its_warning_has_delivered_its_events(
+    delivery: Delivery, short_listener_limit: None, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(delivery, "_report_dropped", Mock(side_effect=GreenletExit))
+    listener = BlockingListener()
+    blocked_greenlet = spawn(queue_and_deliver, delivery, (listener.block, 0))
+    for number in range(1, 4):
+        spawn(queue_and_deliver, delivery, (listener.received.append, number)).get(timeout=5)
+    listener.open()
+    blocked_greenlet.join()
+    assert eventually(lambda: not delivery._events)
+    assert listener.received == [0, 1, 2, 3]
 
 
 def test_blocked_event_loop_does_not_count_as_stuck_listener(

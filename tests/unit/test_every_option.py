@@ -160,6 +160,11 @@ def test_dns_query_uses_service_name_and_connect_timeout(dns_queries: list[tuple
     assert dns_queries == [("_mongodb._tcp.h.example.com", "SRV", 20.0, True), ("h.example.com", "TXT", 20.0, True)]
 
 
+def test_client_repr_shows_times_in_unit_of_options() -> None:
+    shown = repr(MongoClient("a", connect=False, wTimeoutMS=5, localThresholdMS=6, timeoutMS=7))
+    assert "wtimeoutms=5," in shown and "localthresholdms=6.0," in shown and "timeoutms=7" in shown
+
+
 def test_client_repr_shows_options_but_no_secret() -> None:
     plain = {name: value for name, value in VALUES.items() if not name.startswith(("srv", "proxy", "tls", "auth"))}
     for name in ("loadBalanced", "directConnection", "metrics", "tracing", "fsync", "username", "password"):
