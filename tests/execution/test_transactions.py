@@ -212,7 +212,8 @@ def test_timeout_in_bound_session_propagates_and_ends_session(deployment: Deploy
 
 def test_close_of_client_inside_bound_session_sends_end_sessions(deployment: Deployment) -> None:
     client = Client(deployment.uri)
-    client.test.c.find_one()
-    with client.start_session() as session, session.bind():
+    with client.start_session():  # the implicit session of the operation is a second server session
+        client.test.c.find_one()
+    with client.start_session().bind():
         client.close()
     assert len(deployment.commands.named("endSessions")) == 1
