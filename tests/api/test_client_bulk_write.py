@@ -13,9 +13,9 @@ from gmongo.errors import (
     ClientBulkWriteException,
     WriteConcernError,
 )
-from gmongo.operations import InsertOne
+from gmongo.operations import InsertOne, UpdateMany
 from tests.support.fail_points import fail
-from tests.support.faults import cut_reply
+from tests.support.faults import cut_reply, send_no_reply
 from tests.support.scripted_server import ScriptedServer
 
 NAMESPACE = "db.coll"
@@ -127,3 +127,29 @@ def test_network_error_after_first_batch_has_partial_result():
         assert isinstance(caught.value.error, AutoReconnect)
         assert caught.value.partial_result.inserted_count == 1
         assert len(server.commands("bulkWrite")) == 2
+
+
+def test_ordered_bulk_write_sends_no_batch_after_errors_that_were_not_read():
+    def reply(command):
+        concern = {"code": 189, "codeName": "PrimarySteppedDown", "errmsg": "stepped down"}
+        fields = {"cursor": {"id": Int64(7), "ns": "admin.$cmd.bulkWrite", "firstBatch": []}, "nErrors": 1}
+        return {**bulk_write_reply(len(command["ops"])), **fields, "writeConcernError": concern}
+
+    models = [UpdateMany({"a": number}, {"$set": {"b": 1}}, namespace=NAMESPACE) for number in range(4)]
+    with server_with_limits(reply, maxWriteBatchSize=2) as server, MongoClient(server.name) as client:
+        with pytest.raises(ClientBulkWriteException):
+            client.bulk_write(models)
+        assert len(server.commands("bulkWrite")) == 1
+
+
+def test_time_limit_of_bulk_write_covers_end_of_results_cursor():
+    def reply(command):
+        cursor = {"id": Int64(7), "ns": "admin.$cmd.bulkWrite", "firstBatch": []}
+        return {**bulk_write_reply(len(command["ops"])), "cursor": cursor}
+
+    with server_with_limits(reply) as server, MongoClient(server.name, timeoutMS=500) as client:
+        server.fail("getMore", send_no_reply)
+        server.fail("killCursors", send_no_reply)
+        with pytest.raises(ClientBulkWriteException) as caught:
+            client.bulk_write([insert_model(_id=1)], verbose_results=True)
+        assert caught.value.error.timeout and server.commands("killCursors") == []
