@@ -522,10 +522,13 @@ class Cursor(Generic[DocumentType]):
             deadline=None if tailable or self._limits_each_iteration else deadline,
             exhaust=exhaust,
         )
+        self._start_reading_ahead(self._cursor)
+
+    def _start_reading_ahead(self, cursor: ServerCursor) -> None:
         if self._closed:  # another greenlet closed the cursor during the query
-            self._cursor.close()
+            cursor.close()
         elif self._read_ahead_limits is not None:
-            self._cursor.read_ahead(*self._read_ahead_limits)
+            cursor.read_ahead(*self._read_ahead_limits)
 
     def explain(self) -> DocumentDict:
         """Run the query on the server, and return the query plan with execution statistics.

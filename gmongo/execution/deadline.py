@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ContextDecorator, contextmanager
 from contextvars import ContextVar
 from math import inf
-from typing import Any
+from types import TracebackType
 
 from gmongo import _clock
 from gmongo._documents import Document, DocumentDict
@@ -81,8 +81,10 @@ class _LimitedBlock(ContextDecorator):
         block.__enter__()
         self._blocks.append(block)
 
-    def __exit__(self, *raised: Any) -> None:
-        self._blocks.pop().__exit__(*raised)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._blocks.pop().__exit__(kind, error, trace)
 
     def _recreate_cm(self) -> _LimitedBlock:
         return _LimitedBlock(self._seconds)  # concurrent calls of a decorated function have separate deadlines

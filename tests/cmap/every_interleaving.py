@@ -162,7 +162,9 @@ class PoolSystem:
 
     current: PoolSystem
 
-    def establish(self, connection: Connection, _options: Any, _ref: bool, on_hello: Callable[[], None]) -> None:
+    def establish(
+        self, connection: Connection, _options: Any, _ref: bool, on_hello: Callable[[], None], _deadline: float | None
+    ) -> None:
         """Replace ``establish``: wait for the step that accepts or refuses the connection."""
         task = getcurrent()
         assert isinstance(task, Task)
