@@ -118,8 +118,7 @@ def keep_loop_alive() -> IWatcher:
 class RestartingGreenlet:
     """Greenlet that runs `work`. After an exception, for example from ``gevent.killall``, a new greenlet runs `work`.
 
-    A killed greenlet ends, so that ``killall`` returns immediately. If `work` returns, no new
-    greenlet starts.
+    A killed greenlet ends, so that ``killall`` returns immediately. If `work` returns, no new greenlet starts.
     """
 
     def __init__(self, work: Callable[..., None], *arguments: object) -> None:

@@ -1,7 +1,6 @@
 """Wire versions: the range that the driver supports, and the first wire version that supports each feature.
 
-The "Server Wire Version and Feature List" of the driver specifications maps the MongoDB releases to
-wire versions.
+The "Server Wire Version and Feature List" of the driver specifications maps the MongoDB releases to wire versions.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Spans of operations, commands and transactions (OpenTelemetry specification of the drivers).
 
-The spans of commands are children of the operation's span. A wait is a span event, because the
-specification defines no span for waits. All code runs in the greenlet and the OpenTelemetry context
-of the operation.
+The spans of commands are children of the operation's span. A wait is a span event, because the specification defines
+no span for waits. All code runs in the greenlet and the OpenTelemetry context of the operation.
 """
 
 from __future__ import annotations
@@ -40,8 +39,7 @@ _NAMES_COLLECTION = frozenset(_COLLECTION_COMMANDS.split())
 class Traces(Observer):
     """Observer that creates the spans of one client. If `provider` is None, the observer uses the global provider.
 
-    `query_text_max_length` is the maximum length of the command text in a span, in characters. 0
-    omits the text.
+    `query_text_max_length` is the maximum length of the command text in a span, in characters. 0 omits the text.
     """
 
     def __init__(self, provider: trace.TracerProvider | None, query_text_max_length: int) -> None:

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 class ConnectTimeout:
     """Timer for ``connectTimeoutMS``, which limits the name lookup and each connection attempt.
 
-    A connection attempt consists of the TCP connection to one address, the handshake and the
-    authentication.
+    A connection attempt consists of the TCP connection to one address, the handshake and the authentication.
     """
 
     def __init__(self, connection: ServerConnection, seconds: float | None, ref: bool) -> None:

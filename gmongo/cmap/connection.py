@@ -52,8 +52,7 @@ class Connection(ServerConnection):
     def read_late_reply(self, seconds: float, max_bytes: int) -> None:
         """Read a late reply of at most `max_bytes` within `seconds`, so that the connection can send the next request.
 
-        The pool must close the connection after an exception, or if more replies follow
-        (`mid_message`).
+        The pool must close the connection after an exception, or if more replies follow (`mid_message`).
         """
         handle, request_id = self.late_reply, self.unanswered
         assert handle is not None and request_id is not None

@@ -54,8 +54,7 @@ def _build_document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> D
     document: DocumentDict = {"application": {"name": app_name}} if app_name else {}
     document["driver"] = {
         "name": "|".join([_DRIVER_FIELDS["name"], *(info.name for info in wrappers if info.name)]),
-        # `name` and `version` list the libraries in the same order. A library without a version has
-        # an empty version.
+        # `name` and `version` list the libraries in the same order. A library without a version has an empty version.
         "version": "|".join([__version__, *(info.version or "" for info in wrappers if info.name)]).rstrip("|"),
     }
     document["os"] = {

@@ -32,8 +32,7 @@ from gmongo.monitoring import ConnectionCheckOutFailedReason as FailedReason
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.timeout import TimeLimit, limit_text, remaining
 
-# Maximum number of connections in the error of a check-out timeout. Many check-outs may time out at
-# once.
+# Maximum number of connections in the error of a check-out timeout. Many check-outs may time out at once.
 _CHECK_OUTS_SHOWN = 5
 # Seconds that the pool waits for the server error MaxTimeMSExpired after the timeout of an operation.
 _TIME_FOR_DUE_REPLY = 0.25
@@ -45,8 +44,7 @@ class PoolOwner(Protocol):
     """Callbacks of a pool to the topology. Callbacks never switch greenlets."""
 
     def connection_established(self, connection: Connection) -> None: ...
-    # Before closing a connection, the pool reports a failure that the server may have caused
-    # (CMAP-A13).
+    # Before closing a connection, the pool reports a failure that the server may have caused (CMAP-A13).
     def establishment_failed(self, connection: Connection, error: Exception) -> None: ...
 
 
@@ -73,9 +71,8 @@ class Pool:
 
     def _start_background_runs(self) -> None:
         wakeup = self.machine.background_wakeup
-        # A forked child creates a new wakeup, so the inherited background greenlet ends at its next
-        # run. The child does not kill the inherited greenlet, because closing its timer may crash
-        # libuv.
+        # A forked child creates a new wakeup, so the inherited background greenlet ends at its next run. The child
+        # does not kill the inherited greenlet, because closing its timer may crash libuv.
         self._background = spawn_for(
             self, wakeup, lambda pool: pool.background_run() if pool.machine.background_wakeup is wakeup else _END
         )
@@ -114,8 +111,7 @@ class Pool:
     def check_out(self, deadline: float | None = None) -> Connection:
         """Check out a connection. After the use, the caller must call :meth:`check_in`.
 
-        `deadline` is the end of the operation. ``waitQueueTimeoutMS`` also limits the wait for a
-        connection.
+        `deadline` is the end of the operation. ``waitQueueTimeoutMS`` also limits the wait for a connection.
 
         :raises PoolClosedError: the pool is closed.
         :raises AutoReconnect: the pool is paused or cleared, or a new connection could not be
@@ -207,8 +203,7 @@ class Pool:
         seconds = remaining(deadline)
         expired: NetworkTimeout | None = None
 
-        # The timer calls `expire` at the end of the timeout, so that the error names the current
-        # stage.
+        # The timer calls `expire` at the end of the timeout, so that the error names the current stage.
         def expire(_seconds: float) -> NetworkTimeout:
             nonlocal expired
             expired = connection.make_timeout_error(seconds)
@@ -275,8 +270,7 @@ class Pool:
     def finish(self, error: BaseException | None = None) -> None:
         """Finish a step of the state machine: deliver the events of the step, and close the dropped connections.
 
-        If `error` is a kill or a timeout of the application, the delivery does not wait for other
-        greenlets.
+        If `error` is a kill or a timeout of the application, the delivery does not wait for other greenlets.
         """
         # First remove the dropped connections, because a listener may switch to a greenlet that
         # calls `finish`. Close the connections even if the delivery raises an exception.
@@ -320,8 +314,7 @@ class Pool:
     def background_run(self) -> float:
         """Close perished connections, and start to establish a connection if necessary, without waiting.
 
-        Return the seconds until the next run, or a negative number if no run follows (CMAP-172 to
-        CMAP-177).
+        Return the seconds until the next run, or a negative number if no run follows (CMAP-172 to CMAP-177).
         """
         interval = self.options.background_interval
         if self.machine.state is PoolState.CLOSED or interval < 0:

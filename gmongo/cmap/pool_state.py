@@ -51,8 +51,7 @@ class StateMachine:
         self.address = address
         self.state = PoolState.PAUSED
         self.generations = Generations()
-        # Connections of this generation need no check before their use. None means that all
-        # connections need a check.
+        # Connections of this generation need no check before their use. None means that all connections need a check.
         self.fit_generation: int | None = None
         self.queue: WaitQueue[Connection] = WaitQueue()
         self.pending: set[Connection] = set()  # Connections that are not yet established.
@@ -134,8 +133,7 @@ class StateMachine:
 
     def _leave_pending(self, connection: Connection) -> None:
         """Free the ``maxConnecting`` slot of a connection for a waiter or the background greenlet (CMAP-97)."""
-        # Waiters are first, because the background greenlet wakes in a later iteration of the event
-        # loop.
+        # Waiters are first, because the background greenlet wakes in a later iteration of the event loop.
         self.pending.discard(connection)  # After a fork, the child has already removed the connection.
         self._serve_waiters()
         self._wake_background()
@@ -146,8 +144,7 @@ class StateMachine:
 
     def confirm_connection(self, connection: Connection) -> None:
         """Check that a resumed waiter may still use the connection that the pool handed over."""
-        # After a clear, the waiter does not rejoin the queue, because the waiter would be behind
-        # later waiters.
+        # After a clear, the waiter does not rejoin the queue, because the waiter would be behind later waiters.
         if self.state is not PoolState.READY or (
             connection not in self.pending and self._get_broken_reason(connection) is not None
         ):
@@ -155,8 +152,7 @@ class StateMachine:
 
     def return_offer(self, offer: Connection | Waiter[Connection]) -> None:
         """Return an offer to the pool after a failed check-out, without a check-in event."""
-        # If an exception interrupts a waiter after the hand-over, `leave` returns the connection to
-        # the pool.
+        # If an exception interrupts a waiter after the hand-over, `leave` returns the connection to the pool.
         connection = self.queue.leave(offer) if isinstance(offer, Waiter) else offer
         if connection in self.pending:
             self._leave_pending(connection)
@@ -326,8 +322,7 @@ class StateMachine:
         self.background_wakeup.set()
         if not interrupt:
             return []
-        # The returned connections are older than the clear, because no greenlet has run since the
-        # start of the clear.
+        # The returned connections are older than the clear, because no greenlet has run since the start of the clear.
         return [each for each in (*self.pending, *self.in_use) if each.service_id == service_id]
 
     def _pause(self, cause: BaseException | None) -> None:
@@ -340,8 +335,7 @@ class StateMachine:
         """Close the pool, and return the pending connections, which the caller must interrupt."""
         if self.state is PoolState.CLOSED:
             return []
-        # Critical section: change the state first, because evicted waiters and later check-ins read
-        # the state.
+        # Critical section: change the state first, because evicted waiters and later check-ins read the state.
         self._set_state(PoolState.CLOSED)
         while self.available:
             self._drop_connection(self.available.popleft(), ClosedReason.POOL_CLOSED)

@@ -39,9 +39,8 @@ class Reauthentication(Protocol):
 class ServerConnection:
     """Connection to one server. The constructor does no I/O. `socket_timeout` limits one exchange (in seconds).
 
-    `mid_message` is true from the first byte of a request to the last byte of its reply. If
-    `mid_message` is true, the pool must close the connection, because the next received bytes belong
-    to the old reply.
+    `mid_message` is true from the first byte of a request to the last byte of its reply. If `mid_message` is true, the
+    pool must close the connection, because the next received bytes belong to the old reply.
     """
 
     def __init__(
@@ -123,8 +122,7 @@ class ServerConnection:
         try:
             self.authentication.reauthenticate(seconds)
         except BaseException as error:
-            # Close the connection even if a late reply arrives, because the authenticated user is
-            # unknown.
+            # Close the connection even if a late reply arrives, because the authenticated user is unknown.
             self.unanswered = None
             self.error = self.error or without_frames(error)
             raise
@@ -211,9 +209,8 @@ class ServerConnection:
         transport = self._open_transport()
         try:
             with interrupt_after(timeout, self.make_timeout_error(timeout), self.ref):
-                # MongoDB sets `responseTo` to the ID of the previous reply of the stream. Some
-                # compatible servers set `responseTo` to the ID of the request that started the
-                # stream.
+                # MongoDB sets `responseTo` to the ID of the previous reply of the stream. Some compatible servers set
+                # `responseTo` to the ID of the request that started the stream.
                 body = self._receive(transport, self._last_reply_id, self._stream)
         except Exception as error:
             raise self._store_error(error)

@@ -110,9 +110,8 @@ class WaitQueue(Generic[Item]):
 
     def hand_over(self, item: Item) -> None:
         """Remove the first waiter, and hand `item` to this waiter. Does not switch greenlets."""
-        # Critical section: the waiter leaves the queue and receives the item before another
-        # greenlet runs. Therefore no waiter receives two items, and `leave` finds the item even if
-        # the waiter never runs.
+        # Critical section: the waiter leaves the queue and receives the item before another greenlet runs. Therefore
+        # no waiter receives two items, and `leave` finds the item even if the waiter never runs.
         waiter, _ = self.waiters.popitem(last=False)
         if not self.waiters:
             self._update_keep_alive()
@@ -121,8 +120,7 @@ class WaitQueue(Generic[Item]):
 
     def hand_over_to_all(self, item: Item) -> None:
         """Hand `item` to all waiters, which stay in the queue. Does not switch greenlets."""
-        # The waiters run in the order of the queue, even if an earlier call has already woken some
-        # waiters.
+        # The waiters run in the order of the queue, even if an earlier call has already woken some waiters.
         for waiter in self.waiters:
             waiter.item = item
             waiter.wake()

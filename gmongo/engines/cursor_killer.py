@@ -159,8 +159,7 @@ class CursorKiller:
 class CursorResources:
     """Resources of a server cursor: its session, its pinned connection, and its read-ahead object.
 
-    The last reply of the cursor, or an earlier :meth:`close`, releases the resources. The finaliser
-    calls
+    The last reply of the cursor, or an earlier :meth:`close`, releases the resources. The finaliser calls
     :meth:`drop`, after which a background greenlet releases the resources.
     """
 

@@ -91,8 +91,7 @@ class TransactionEnd:
     def give_up(self, error: BaseException | None, deadline: float | None) -> None:
         """Abort the transaction because of `error`. A kill or a timeout waits at most one second.
 
-        If another greenlet runs an operation in the session, a background greenlet later aborts the
-        transaction.
+        If another greenlet runs an operation in the session, a background greenlet later aborts the transaction.
         """
         if self._state.is_used_elsewhere:
             self._state.after_use = self.abandon
@@ -140,9 +139,8 @@ class TransactionEnd:
     def abort_on_server(self) -> None:
         """Let a background greenlet send `abortTransaction` while the application closes the client.
 
-        The transaction state does not change, and a later commit fails because the client is closed.
-        If the transaction is pinned to a connection, the end of the connection aborts the
-        transaction.
+        The transaction state does not change, and a later commit fails because the client is closed. If the
+        transaction is pinned to a connection, the end of the connection aborts the transaction.
         """
         if self._state.transaction.pin is None:
             session = self._state.server_session

@@ -1,8 +1,7 @@
 """Loggers of the driver, one for each component of the logging specification, and structured log messages.
 
-The text of a log record is the unstructured form of the specification. The attribute ``structured``
-is the structured form, a dictionary. Expensive conversions run only when a handler formats or reads
-the record.
+The text of a log record is the unstructured form of the specification. The attribute ``structured`` is the structured
+form, a dictionary. Expensive conversions run only when a handler formats or reads the record.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Events and log messages of server discovery and monitoring, and log messages of server selection.
 
-A publisher first calls the listeners and then logs a message, because an exception may interrupt a
-log handler.
+A publisher first calls the listeners and then logs a message, because an exception may interrupt a log handler.
 """
 
 from __future__ import annotations

@@ -75,8 +75,7 @@ class Attempt(AttemptState):
             if operation.retryable and executor.policy.retry_writes and server.supports_retryable_writes:
                 self.is_retryable_write = True
             elif self.retry is not None and operation.retryable and self.retry.maybe_executed:
-                # An earlier attempt may have executed the write. The selected server cannot
-                # recognize a retry.
+                # An earlier attempt may have executed the write. The selected server cannot recognize a retry.
                 raise OperationFailure("Selected server does not support retryable writes") from self.retry.error
         if trace is not None:
             trace.selected(server.address, topology)
@@ -86,8 +85,7 @@ class Attempt(AttemptState):
         try:
             if trace is not None:
                 trace.checked_out(connection)
-            # If the process forked during the check-out, the server and the connection belong to
-            # the parent process.
+            # If the process forked during the check-out, the server and the connection belong to the parent process.
             if topology.epoch != self.epoch:
                 raise fork_error()
             if transaction is not None and self.starts_transaction and topology.settings.load_balanced:

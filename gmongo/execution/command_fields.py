@@ -35,8 +35,7 @@ class CommandFields:
         operation = attempt.operation
         context = operation.context
         command["$db"] = context.database
-        # In a transaction, only the first command has a read concern, and only the last has a write
-        # concern.
+        # In a transaction, only the first command has a read concern, and only the last has a write concern.
         if operation.takes_read_concern and context.read_concern and attempt.transaction is None:
             command["readConcern"] = context.read_concern
         if (
@@ -60,8 +59,7 @@ class CommandFields:
             if session.explicit is not None:
                 cluster_time = newer_cluster_time(cluster_time, session.explicit.cluster_time)
         elif operation.takes_session and (hello.sessions_supported or self._topology.settings.load_balanced):
-            # An operation acquires its implicit session after the check-out, and needs no session
-            # before.
+            # An operation acquires its implicit session after the check-out, and needs no session before.
             server_session = attempt.server_session = attempt.server_session or self._sessions.acquire()
             command["lsid"] = server_session.lsid
             if attempt.is_retryable_write:

@@ -89,8 +89,7 @@ class Executor:
                     if self._bucket.missing and operation.retries_overload:
                         self._bucket.deposit(1 if attempt.retry is None else 11)
                     return result
-                # Inside the `except` block, the error would become the context of exceptions of
-                # this call.
+                # Inside the `except` block, the error would become the context of exceptions of this call.
                 attempt = self._next_attempt(attempt, retry)
         finally:
             if attempt.retry is not None:

@@ -114,8 +114,7 @@ class OperationTrace:
 class Observer:
     """Base class of observers such as metrics, which the executor notifies about operations.
 
-    By default, the methods do nothing. The executor calls the methods in the greenlet of the
-    operation.
+    By default, the methods do nothing. The executor calls the methods in the greenlet of the operation.
     """
 
     times_decoding = False  # True if the observer reads `OperationTrace.decoding`

@@ -105,8 +105,7 @@ def may_retry_read(error: PyMongoError) -> bool:
 def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: bool) -> None:
     """Add the label ``RetryableWriteError`` to a retryable error of a write, if the server sends no error labels.
 
-    If a mongos sends no error labels, its write concern errors get no label, because the mongos has
-    retried the write.
+    If a mongos sends no error labels, its write concern errors get no label, because the mongos has retried the write.
     """
     if isinstance(error, (OperationFailure, NotPrimaryError)):
         unlabelled = max_wire_version < wire_versions.ERROR_LABELS
@@ -265,9 +264,8 @@ class Retry:
     def forget_errors(self) -> None:
         """Remove the references to the errors after the operation.
 
-        The traceback of an error refers to frames, and a frame refers to this object. The removal
-        breaks the cycle, so that Python frees the local variables of the application together with
-        the error.
+        The traceback of an error refers to frames, and a frame refers to this object. The removal breaks the cycle, so
+        that Python frees the local variables of the application together with the error.
         """
         self.latest = self.error = _NO_ERROR
 

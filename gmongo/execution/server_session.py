@@ -59,8 +59,7 @@ class ServerSessionPool:
 
     def acquire(self) -> ServerSession:
         """Return an idle session that does not expire soon, or a new session."""
-        # Critical section: the check of the age and the removal of a session must not switch
-        # greenlets.
+        # Critical section: the check of the age and the removal of a session must not switch greenlets.
         self.in_use += 1
         idle = self._idle
         now = _clock.monotonic()

@@ -84,8 +84,7 @@ class Writes:
     def take(self, limits: Limits, command_size: int) -> list[Write]:
         """Remove and return the operations that fit beside a command of `command_size` bytes.
 
-        The list is empty if no operation remains, or if the next operation does not fit into a
-        message.
+        The list is empty if no operation remains, or if the next operation does not fit into a message.
         """
         taken: list[Write] = []
         namespaces: set[str] = set()

@@ -166,8 +166,7 @@ class ExhaustFind(Find):
     def command(self, hello: Hello) -> DocumentDict:
         """Return the command, or raise InvalidOperation if the mongos is too old.
 
-        Skip the check behind a load balancer, where the cursor sends normal `getMore`s to an old
-        mongos.
+        Skip the check behind a load balancer, where the cursor sends normal `getMore`s to an old mongos.
         """
         too_old = hello.is_mongos and hello.max_wire_version < wire_versions.EXHAUST_ON_MONGOS
         if too_old and hello.service_id is None:

@@ -26,8 +26,7 @@ def index_list(
 ) -> list[tuple[str, Direction]]:
     """Return index keys or a sort order as a list of ``(field, direction)`` pairs. The default direction is ascending.
 
-    Only a single field name may have a `direction`. Error messages contain the parameter name
-    `option`.
+    Only a single field name may have a `direction`. Error messages contain the parameter name `option`.
     """
     if direction is not None or isinstance(keys, str):
         return [_checked_pair(keys, ASCENDING if direction is None else direction, option)]

@@ -156,9 +156,8 @@ class _Write(Operation):
 class WriteBatch(_Write):
     """One `insert`, `update` or `delete` command with as many statements as fit into one message.
 
-    For an unacknowledged bulk write, `unacknowledged_fields` contains the field names of all commands
-    and statements, keyed by command name. For an acknowledged bulk write, `unacknowledged_fields` is
-    empty.
+    For an unacknowledged bulk write, `unacknowledged_fields` contains the field names of all commands and statements,
+    keyed by command name. For an acknowledged bulk write, `unacknowledged_fields` is empty.
     """
 
     def __init__(

@@ -1,7 +1,6 @@
 """Hosts in connection strings: names, IPv4 and IPv6 addresses, paths of Unix domain sockets.
 
-Error messages never quote a host or a port, because this part of a malformed URI may be a username or
-a password.
+Error messages never quote a host or a port, because this part of a malformed URI may be a username or a password.
 """
 
 from __future__ import annotations

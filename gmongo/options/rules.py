@@ -122,9 +122,8 @@ def any_option_set(options: Document, names: Iterable[str]) -> bool:
 def validate_keyword_options(keywords: Document) -> DocumentDict:
     """Check and convert the keyword arguments of MongoClient. Return the options by lower-case name.
 
-    If several keywords differ only in the case of the name, the last keyword takes effect.
-    Different values of a name and its alias, or of a security flag such as ``tlsInsecure``, raise
-    InvalidURI.
+    If several keywords differ only in the case of the name, the last keyword takes effect. Different values of a name
+    and its alias, or of a security flag such as ``tlsInsecure``, raise InvalidURI.
     """
     options: DocumentDict = {}
     names: dict[str, str] = {}

@@ -131,8 +131,7 @@ def datetime_conversion(value: object) -> DatetimeConversion:
 def allowed_hosts_suffix(value: object) -> str:
     """Convert the option ``srvAllowedHostsSuffix`` to lower case without a dot at the start or the end.
 
-    A single label must be reserved for private use, such as ``internal``. Public suffixes like
-    ``co.uk`` are accepted.
+    A single label must be reserved for private use, such as ``internal``. Public suffixes like ``co.uk`` are accepted.
     """
     if not isinstance(value, str):
         raise Rejected("a domain name", wrong_type=True)

@@ -29,8 +29,7 @@ def read_uri(
 ) -> DocumentDict:
     """Parse a connection string. :func:`gmongo.uri_parser.parse_uri` describes the result and the first six parameters.
 
-    The field ``own`` of the result contains the options in the URI, without the options that DNS or
-    the scheme sets.
+    The field ``own`` of the result contains the options in the URI, without the options that DNS or the scheme sets.
 
     :param srv_options: options that override the options of the URI, by lower-case name. A value of
         None has no effect.

@@ -52,9 +52,8 @@ def split_uri(uri: str) -> UriParts:
 def parse_userinfo(userinfo: str) -> tuple[str, str]:
     """Split and decode the userinfo of a connection string: ``username`` or ``username:password``.
 
-    A plus sign is decoded as a space, because :func:`urllib.parse.quote_plus` encodes a space as a
-    plus sign. If the text contains characters that `quote_plus` would have encoded, a plus sign stays
-    a plus sign.
+    A plus sign is decoded as a space, because :func:`urllib.parse.quote_plus` encodes a space as a plus sign. If the
+    text contains characters that `quote_plus` would have encoded, a plus sign stays a plus sign.
 
     :param userinfo: the text before the at-sign.
     :raises gmongo.errors.InvalidURI: the username is empty, or reserved characters are not

@@ -45,8 +45,7 @@ class CheckCancelled(AutoReconnect):
 def allows_streaming(mode: str, variables: Mapping[str, str]) -> bool:
     """Return True if the ``serverMonitoringMode`` `mode` allows the streaming protocol.
 
-    The mode ``auto`` forbids the protocol in a serverless function, whose process is frozen between
-    calls.
+    The mode ``auto`` forbids the protocol in a serverless function, whose process is frozen between calls.
     """
     return mode == "stream" or (mode == "auto" and detect_faas_platform(variables) is None)
 
@@ -90,8 +89,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         connection = self._connection
         if connection is None:
             return
-        # During a check, the interrupted greenlet closes the connection. Otherwise, no greenlet
-        # uses the connection.
+        # During a check, the interrupted greenlet closes the connection. Otherwise, no greenlet uses the connection.
         if self._checking:
             connection.interrupt(self._make_cancel_error())
         else:
@@ -141,8 +139,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         if description is None:
             return False
         self._outcome = description
-        # Ignore requests during the check (SM-25). Listeners of the result may request a further
-        # check.
+        # Ignore requests during the check (SM-25). Listeners of the result may request a further check.
         self._wakeup.clear()
         if (owner := self._owner()) is not None and not self._background.ended:
             owner.server_checked(description)
@@ -175,8 +172,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         connection = self._connection or self._new_connection()
         awaited = connection.handshake_done and self._is_awaited(connection, previous)
         started = _clock.monotonic()
-        # Set `_heartbeat` before the event: if a listener closes the client, `close` publishes the
-        # heartbeat failure.
+        # Set `_heartbeat` before the event: if a listener closes the client, `close` publishes the heartbeat failure.
         self._heartbeat = started, awaited
         try:
             self._publish(self._events.heartbeat_started, self.address, connection, awaited)
@@ -186,8 +182,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
             self._disconnect(error)
             return None if isinstance(error, CheckCancelled) else previous.to_unknown(without_frames(error))
         except BaseException:
-            # after a kill or a timeout of the greenlet, close the connection, but report no server
-            # error
+            # after a kill or a timeout of the greenlet, close the connection, but report no server error
             self._disconnect(AutoReconnect(f"check of {address_text(self.address)} was interrupted"))
             raise
         if not awaited:
@@ -200,16 +195,14 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         return ServerDescription(self.address, hello.reply, self._rtt.average, min_round_trip_time=self._rtt.minimum)
 
     def _disconnect(self, error: Exception) -> None:
-        # Reset the attribute first, so that an interrupted listener does not prevent a new
-        # connection.
+        # Reset the attribute first, so that an interrupted listener does not prevent a new connection.
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
         self._publish_heartbeat_failure(connection, error)
 
     def _publish_heartbeat_failure(self, connection: ServerConnection | None, error: Exception) -> None:
-        # The monitor greenlet and `close` may both call this method, but a heartbeat has only one
-        # end event.
+        # The monitor greenlet and `close` may both call this method, but a heartbeat has only one end event.
         heartbeat, self._heartbeat = self._heartbeat, None
         if heartbeat is not None:
             started, awaited = heartbeat

@@ -20,8 +20,7 @@ from gmongo.wire.timeout import Seconds, limit_text
 
 Result = TypeVar("Result")
 
-# Maximum number of cache entries, one for each read preference. A new topology description clears
-# the cache.
+# Maximum number of cache entries, one for each read preference. A new topology description clears the cache.
 _CHOICES_KEPT = 64
 _NEGLIGIBLE = 0.001  # seconds by which two time limits may differ
 
@@ -173,9 +172,8 @@ class ServerSelector:
     ) -> Result:
         """Wait until `find` succeeds, and return its result.
 
-        Every change of the topology wakes all waiters in order. The waiter keeps its place in the
-        queue until `find` succeeds. If each woken waiter rejoined the queue, the order of the waiters
-        would change.
+        Every change of the topology wakes all waiters in order. The waiter keeps its place in the queue until `find`
+        succeeds. If each woken waiter rejoined the queue, the order of the waiters would change.
         """
         waiter, limit = self._queue.join(operation), end - _clock.monotonic()
         try:
@@ -187,8 +185,7 @@ class ServerSelector:
                     return result
                 left = end - _clock.monotonic()
                 if left <= 0:
-                    # `sleep` raises no timeout if a topology change arrives in the same loop
-                    # iteration.
+                    # `sleep` raises no timeout if a topology change arrives in the same loop iteration.
                     raise self._make_timeout_error(topology, explain_failure(), limit, end)
                 topology.request_checks()
                 waiter.sleep(left, lambda: self._make_timeout_error(topology, explain_failure(), limit, end))
@@ -208,8 +205,7 @@ class ServerSelector:
         if limit < timeout - _NEGLIGIBLE:
             timeout = max(0.0, round(limit, 3))
         option = f" of {limit_text(end)}" if isinstance(end, Seconds) else " (serverSelectionTimeoutMS)"
-        # TLS may be the cause. A server without TLS interprets a TLS handshake as the start of a
-        # message, and waits.
+        # TLS may be the cause. A server without TLS interprets a TLS handshake as the start of a message, and waits.
         is_connecting = topology.servers and not description.has_known_servers
         tls = ", connecting with TLS" if self._settings.connection.tls and is_connecting else ""
         return ServerSelectionTimeoutError(

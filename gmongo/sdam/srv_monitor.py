@@ -30,8 +30,7 @@ class SrvOwner(Protocol):
 class SrvMonitor(OwnedMonitor[SrvOwner]):
     """Monitor that queries DNS repeatedly, and reports the results to its owner.
 
-    If the settings have no seeds yet, the monitor first queries DNS for the seeds, and stops if the
-    query fails.
+    If the settings have no seeds yet, the monitor first queries DNS for the seeds, and stops if the query fails.
     """
 
     def __init__(self, settings: TopologySettings, owner: SrvOwner) -> None:
@@ -73,8 +72,7 @@ class SrvMonitor(OwnedMonitor[SrvOwner]):
         except ConfigurationError as error:
             safely(_log.warning, "SRV polling failed, and the hosts stay unchanged: %s", printable(str(error)))
             return self._settings.heartbeat_frequency
-        # During the query, the client may have been deleted or closed, or may have discovered a
-        # replica set.
+        # During the query, the client may have been deleted or closed, or may have discovered a replica set.
         if (owner := self._owner()) is not None and owner.is_polled():
             owner.srv_hosts_found(hosts)
         return max(self._settings.srv_rescan_interval, ttl)

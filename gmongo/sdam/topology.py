@@ -70,8 +70,7 @@ class Topology:
         self.servers: dict[Address, Server] = {}
         self.selector = ServerSelector(settings)
         self._srv_monitor: SrvMonitor | None = None
-        # Hub of the thread that uses the client. None before the first use, after a close, and
-        # after a fork.
+        # Hub of the thread that uses the client. None before the first use, after a close, and after a fork.
         self.hub: Hub | None = None
         self.epoch = 0  # number of forks since the creation of the client
         self._opened = False
@@ -86,8 +85,7 @@ class Topology:
         if self.hub is hub:
             return
         self.check_thread()
-        # Critical section to the end of the block: if `hub` is set, other greenlets may wait for
-        # the monitors.
+        # Critical section to the end of the block: if `hub` is set, other greenlets may wait for the monitors.
         self.hub = hub
         with self._delivery:
             if self._opened:
@@ -149,9 +147,8 @@ class Topology:
         """Stop all greenlets and close all pools. Operations in progress may continue for 10 seconds."""
         if self.closed:
             return
-        # Critical section to the end of the block. Without servers, later checks and errors have no
-        # effect. Without a hub, the next use of the client calls `open`, which raises
-        # InvalidOperation.
+        # Critical section to the end of the block. Without servers, later checks and errors have no effect. Without a
+        # hub, the next use of the client calls `open`, which raises InvalidOperation.
         self.closed = True
         self.hub = None
         record, events = self._delivery.record, self._events
@@ -200,8 +197,7 @@ class Topology:
     def server_at(self, address: Address, deadline: float | None, wait: bool) -> Server:
         """Return the server at `address`, for the next command of a cursor or a transaction.
 
-        If `wait` is true, wait while the server is Unknown. The `deadline` of the operation limits
-        the wait.
+        If `wait` is true, wait while the server is Unknown. The `deadline` of the operation limits the wait.
 
         :raises AutoReconnect: the server is no longer part of the topology.
         """
@@ -318,9 +314,8 @@ class Topology:
         before, self.description = self.description, after
         old, new = before.server_descriptions(), after.server_descriptions()
         dropped = [self.servers.pop(address) for address in list(self.servers) if address not in new]
-        # All heartbeat events of a server must be between the opened event and the closed event of
-        # the server. Therefore checks end before the closed event, and monitors start after the
-        # opened event.
+        # All heartbeat events of a server must be between the opened event and the closed event of the server.
+        # Therefore checks end before the closed event, and monitors start after the opened event.
         for server in dropped:
             server.end_checks()
         is_changed = changed is not None and changed[0] != changed[1]
