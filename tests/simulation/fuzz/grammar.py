@@ -25,6 +25,9 @@ class Grammar:
     inserts the fields or elements of its value into its document or list. Digits after the ``+`` make
     the names of several ``+`` fields unique.
 
+    A validator with a `limit` of `$filter` ends `mongod` 6.0.5. Therefore only rules that validators
+    do not use contain the `limit`.
+
     :param rng: the source of the random choices.
     """
 

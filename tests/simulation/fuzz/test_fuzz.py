@@ -30,6 +30,14 @@ def test_grammars_with_equal_seeds_produce_equal_cases():
         assert first.case(family) == second.case(family)
 
 
+def test_validator_never_contains_limit_of_filter_which_ends_mongod():
+    used, rules = set(), ["validator"]
+    while rules:
+        used.add(rule := rules.pop())
+        rules += {*re.findall("<([a-z ]+)>", json.dumps(RULES[rule]))} - used
+    assert [rule for rule in used if '"limit' in json.dumps(RULES[rule])] == []
+
+
 def test_minimised_case_contains_only_parts_that_cause_difference():
     fields = {
         "documents": [{"_id": 0, "a": [1, 2], "b": 1}, {"_id": 1}],
