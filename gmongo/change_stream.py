@@ -27,7 +27,7 @@ from gmongo.execution.deadline import check_await_time, current_deadline, until
 from gmongo.execution.sessions import ImplicitSession, SessionHandle, checked_session, end_if_implicit
 from gmongo.operations.collection_commands import Aggregate
 from gmongo.wire.reply import decodes_plainly
-from gmongo.wire.timeout import remaining
+from gmongo.wire.timeout import has_passed
 
 if TYPE_CHECKING:
     from gmongo.collection import Collection
@@ -238,8 +238,7 @@ class ChangeStream(Generic[DocumentType]):
                 if not self._turn.wait(current_deadline()):
                     return False
             except (PyMongoError, BSONError) as error:
-                time_left = remaining(current_deadline())
-                if self._closed or isinstance(error, InvalidOperation) or (time_left is not None and time_left <= 0):
+                if self._closed or isinstance(error, InvalidOperation) or has_passed(current_deadline()):
                     raise
         return True
 
@@ -264,8 +263,7 @@ class ChangeStream(Generic[DocumentType]):
         try:
             change = cursor.try_next_document()
         except PyMongoError as error:
-            left = remaining(current_deadline())
-            if self._closed or not self._is_resumable(error) or (left is not None and left <= 0):
+            if self._closed or not self._is_resumable(error) or has_passed(current_deadline()):
                 raise
             cursor = self._resume()
             self._interrupted = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn, TypeVar
@@ -219,17 +219,11 @@ class ClientSession:
     def _end_after_block(self) -> Iterator[ClientSession]:
         try:
             yield self
-        except BaseException as error:
             if self.in_transaction:
-                self._ending.give_up(error, None)
-            raise
-        if self.in_transaction:
-            try:
                 self.commit_transaction()
-            except BaseException as error:
-                if self.in_transaction:
-                    self._ending.give_up(error, None)
-                raise
+        except BaseException as error:
+            self._ending.give_up(error, None)
+            raise
 
     def _merge_transaction_options(self, options: TransactionOptions) -> TransactionSettings:
         """Return the settings. For each option that is None, use the session's default, or else the client's option."""
@@ -330,15 +324,8 @@ class ClientSession:
 
         :param end_session: True (the default) ends the session at the end of the block.
         """
-        try:
-            with bind_session((self._executor, self)):
-                yield self
-        except BaseException as error:
-            if end_session:
-                self._end_session(error)
-            raise
-        if end_session:
-            self.end_session()
+        with self if end_session else nullcontext(), bind_session((self._executor, self)):
+            yield self
 
     def end_session(self) -> None:
         """End the session, and abort a transaction in progress. Further calls of this method do nothing.
@@ -357,8 +344,6 @@ class ClientSession:
             if not state.has_ended and state.transaction.state is State.IN_PROGRESS:
                 self._ending.give_up(error, self._executor.fresh_deadline())
         finally:
-            if state.transaction.state is State.IN_PROGRESS:  # an exception prevented the abort
-                self._ending.end_in_background()
             # Release the session before the unpin, because event listeners may raise an exception during the unpin.
             state.release()
             state.transaction.unpin(error)

@@ -32,7 +32,7 @@ from gmongo.operations.keys import Direction, KeyOrList, fields_document, index_
 from gmongo.operations.models import checked_flag, checked_hint, checked_mapping
 from gmongo.operations.run_command import Explain, ExplainedQuery
 from gmongo.wire.address import Address
-from gmongo.wire.timeout import remaining
+from gmongo.wire.timeout import has_passed
 
 if TYPE_CHECKING:
     from gmongo.collection import Collection
@@ -479,13 +479,12 @@ class Cursor(Generic[DocumentType]):
         return self._cursor
 
     def _wait_for_turn(self, turn: Turn) -> None:
-        """Wait until another greenlet has sent the query. A timeout of the other greenlet is no timeout of this one."""
+        """Wait until another greenlet has sent the query. Ignore the timeout of the other greenlet."""
         deadline = self._executor.deadline()
         try:
             turn.wait(deadline)
         except PyMongoError as error:
-            left = remaining(deadline)
-            if not error.timeout or (left is not None and left <= 0):
+            if not error.timeout or has_passed(deadline):
                 raise
 
     def _open(self) -> None:
@@ -522,10 +521,10 @@ class Cursor(Generic[DocumentType]):
             deadline=None if tailable or self._limits_each_iteration else deadline,
             exhaust=exhaust,
         )
-        self._start_reading_ahead(self._cursor)
+        self._close_or_read_ahead(self._cursor)
 
-    def _start_reading_ahead(self, cursor: ServerCursor) -> None:
-        if self._closed:  # another greenlet closed the cursor during the query
+    def _close_or_read_ahead(self, cursor: ServerCursor) -> None:
+        if self._closed:  # another greenlet called close() during the query
             cursor.close()
         elif self._read_ahead_limits is not None:
             cursor.read_ahead(*self._read_ahead_limits)

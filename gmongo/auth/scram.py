@@ -56,7 +56,7 @@ class ScramConversation(SaslConversation):
         super().__init__(database)
         self.mechanism = mechanism
         self._digest = DIGESTS[mechanism]
-        self._login = username, password
+        self._username, self._password = username, password
         self._keys = keys
         escaped = username.replace("=", "=3D").replace(",", "=2C")
         self._nonce = make_nonce() if make_nonce else base64.b64encode(_random.urandom(_NONCE_SIZE)).decode()
@@ -76,8 +76,9 @@ class ScramConversation(SaslConversation):
         nonce, salt, iterations = self._parse_first(server_first)
         channel = base64.b64encode(_NO_CHANNEL_BINDING.encode()).decode()
         without_proof = f"c={channel},r={nonce}"
-        # With the default mechanism, only the later choice of SCRAM-SHA-1 permits some passwords.
-        prepared = prepared_password(self.mechanism, *self._login)
+        # The constructor must not prepare the password: the default mechanism begins with SCRAM-SHA-256,
+        # and SASLprep may prohibit a password that only SCRAM-SHA-1 permits.
+        prepared = prepared_password(self.mechanism, self._username, self._password)
         client_key, server_key = self._keys.derive(self._digest, prepared, salt, iterations)
         signed = ",".join((self._first_bare, server_first.decode(), without_proof)).encode()
         stored_key = hashlib.new(self._digest, client_key).digest()

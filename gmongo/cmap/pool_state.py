@@ -424,8 +424,10 @@ class StateMachine:
 
     def _get_perished_reason(self, connection: Connection) -> str | None:
         """Return the reason to close an available connection, or None. Check the idle time last."""
-        reason, limit = self._get_broken_reason(connection), self._options.max_idle_time
-        idle = _clock.monotonic() - connection.idle_since
-        if reason is None and idle >= _CHECKED_AFTER and connection.may_be_closed():
+        reason = self._get_broken_reason(connection)
+        if reason is not None:
+            return reason
+        idle, limit = _clock.monotonic() - connection.idle_since, self._options.max_idle_time
+        if idle >= _CHECKED_AFTER and connection.may_be_closed():
             return ClosedReason.ERROR
-        return ClosedReason.IDLE if reason is None and limit is not None and idle > limit else reason
+        return ClosedReason.IDLE if limit is not None and idle > limit else None

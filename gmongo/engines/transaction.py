@@ -89,20 +89,22 @@ class TransactionEnd:
             self._executor.transaction_ended(transaction, None)
 
     def give_up(self, error: BaseException | None, deadline: float | None) -> None:
-        """Abort the transaction because of `error`. A kill or a timeout waits at most one second.
+        """Abort the transaction in progress, if any, because of `error`. A kill or a timeout waits at most one second.
 
         If another greenlet runs an operation in the session, a background greenlet later aborts the transaction.
         """
+        if not self.is_needed:
+            return
         if self._state.is_used_elsewhere:
             self._state.after_use = self.abandon
-            return None
+            return
         try:
-            self._give_up(error, deadline)
+            self._abort_because_of(error, deadline)
         finally:
             if self.is_needed:  # an exception or the limit of one second prevented the abort
                 self.end_in_background()
 
-    def _give_up(self, error: BaseException | None, deadline: float | None) -> None:
+    def _abort_because_of(self, error: BaseException | None, deadline: float | None) -> None:
         if error is None or isinstance(error, Exception):
             return self._abort(deadline, error)
         too_long = _TooLongError()
@@ -147,9 +149,15 @@ class TransactionEnd:
             self._executor.sessions.hand_to_reaper(session, AbortAgain(self._state.transaction, session))
 
     def give_up_by_deadline(self, error: BaseException, deadline: float | None, seconds: float | None) -> None:
-        """Abort because of `error`. After `deadline`, start a background abort limited to `seconds`."""
+        """Abort because of `error`. After `deadline`, start a background abort limited to `seconds`.
+
+        Do nothing if no transaction is in progress.
+        """
+        if not self.is_needed:
+            return
         if not isinstance(error, Exception) or deadline is None or _clock.monotonic() < deadline:
-            return self.give_up(error, deadline)
+            self.give_up(error, deadline)
+            return
         background = TransactionEnd(self._executor, self._state.hand_over_transaction(), True)
         # Unlike abandon(), the greenlet publishes command events, as the CSOT specification requires.
         # A copy of the current context contains the context variables for event listeners.
@@ -187,16 +195,14 @@ def with_transaction(
                 try:
                     result = callback()
                 except BaseException as error:
-                    if ending.is_needed:
-                        ending.give_up_by_deadline(error, deadline, limit)
+                    ending.give_up_by_deadline(error, deadline, limit)
                     if not isinstance(error, Exception) or not loop.permits_retry(error):
                         raise
                 else:
                     try:
                         done = not ending.is_needed or loop.commit()
                     except BaseException as error:
-                        if ending.is_needed:
-                            ending.give_up_by_deadline(error, deadline, limit)
+                        ending.give_up_by_deadline(error, deadline, limit)
                         raise
                     if done:
                         return result

@@ -43,6 +43,12 @@ def remaining(deadline: float | None) -> float | None:
     return seconds_of(deadline.limit, left) if isinstance(deadline, Seconds) else left
 
 
+def has_passed(deadline: float | None) -> bool:
+    """Return True after `deadline`. Without a deadline, return False."""
+    left = remaining(deadline)
+    return left is not None and left <= 0
+
+
 def limit_text(value: float | None) -> str:
     """Describe the time limit from which a deadline or a duration was computed."""
     if not isinstance(value, Seconds):
