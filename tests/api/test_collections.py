@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections import UserDict
 from typing import Any
 
 import pytest
-from bson.codec_options import CodecOptions
-from bson.raw_bson import RawBSONDocument
 
 from gmongo import MongoClient, WriteConcern
 from gmongo._background import LongWork
@@ -90,22 +87,3 @@ def test_decoding_of_single_documents_in_batch_passes_checkpoints(
         before = len(checkpoints)
         assert [step()["_id"] for _ in range(299)] == list(range(1, 300))
     assert len(checkpoints) - before > 5
-
-
-@pytest.mark.parametrize("document_class", [RawBSONDocument, UserDict])
-def test_command_without_check_returns_error_reply_of_any_document_class(
-    collection: Collection[Any], document_class: Any
-) -> None:
-    options: CodecOptions[Any] = CodecOptions(document_class=document_class)
-    reply = collection.database.command("noSuchCommand", codec_options=options, check=False)
-    assert type(reply) is document_class and reply["code"] == 59
-    reply = collection.database.command("noSuchCommand", codec_options=options, allowable_errors=[59])
-    assert reply["code"] == 59
-
-
-def test_later_change_of_empty_filter_does_not_change_cursor(collection: Collection[Any]) -> None:
-    collection.insert_many([{"_id": 1}, {"_id": 2}])
-    query: dict[str, Any] = {}
-    cursor = collection.find(query)
-    query["_id"] = 3
-    assert [document["_id"] for document in cursor] == [1, 2]

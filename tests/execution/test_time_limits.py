@@ -6,7 +6,7 @@ import gevent
 import pytest
 
 import gmongo
-from gmongo.errors import BulkWriteError, PyMongoError, WTimeoutError
+from gmongo.errors import PyMongoError
 from gmongo.testing import VirtualTime
 from tests.execution.harness import overload_reply, reply_in_sequence
 from tests.support.clients import Client, Connect
@@ -76,13 +76,3 @@ def test_with_transaction_raises_after_timeout_and_abort_has_a_new_timeout(
         eventually(lambda: len(failed) == 2)
     assert [event.command_name for event in recorder.events_named("CommandFailed")] == ["insert", "abortTransaction"]
     assert failed == pytest.approx([0.06, 0.12])
-
-
-def test_write_concern_error_with_code_50_is_timeout(scripted_client: Client, server: ScriptedServer) -> None:
-    expired = {"code": 50, "codeName": "MaxTimeMSExpired", "errmsg": "operation exceeded time limit"}
-    server.replies["insert"] = {"ok": 1, "n": 1, "writeConcernError": expired}
-    with pytest.raises(WTimeoutError):
-        scripted_client.db.c.insert_one({})
-    with pytest.raises(BulkWriteError) as caught:
-        scripted_client.db.c.insert_many([{}])
-    assert caught.value.timeout

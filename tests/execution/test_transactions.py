@@ -14,6 +14,7 @@ from gmongo.errors import ExecutionTimeout, NetworkTimeout, PyMongoError
 from gmongo.testing import Deployment, VirtualTime
 from tests.execution.harness import BOTH, assert_no_resource_in_use, delay_replies, fail
 from tests.support.clients import Client
+from tests.support.fail_points import block
 from tests.support.wait import eventually
 
 TRANSIENT = "TransientTransactionError"
@@ -179,13 +180,12 @@ def test_callback_may_end_transaction_within_shorter_limit(deployment: Deploymen
 @pytest.mark.parametrize("form", ["with_transaction", "block"])
 def test_interrupted_commit_that_was_not_sent_aborts_transaction(deployment: Deployment, form: str) -> None:
     with Client(deployment.uri, maxPoolSize=1) as client, client.start_session() as session:
-        slow = {"failCommands": ["distinct"], "blockConnection": True, "blockTimeMS": 1500}
-        deployment.set_fail_point("failCommand", {"times": 1}, slow)
+        block(deployment, "distinct", 1.5)
 
         def insert_and_use_connection(session: ClientSession) -> None:
             client.test.c.insert_one({"_id": 1}, session=session)
             gevent.spawn(client.test.c.distinct, "x")
-            gevent.sleep(0.05)
+            eventually(lambda: deployment.commands.named("distinct"))
 
         with gevent.Timeout(0.3, False):
             if form == "with_transaction":
@@ -200,8 +200,7 @@ def test_interrupted_commit_that_was_not_sent_aborts_transaction(deployment: Dep
 
 
 def test_timeout_in_bound_session_propagates_and_ends_session(deployment: Deployment, client: Client) -> None:
-    slow = {"failCommands": ["distinct"], "blockConnection": True, "blockTimeMS": 1500}
-    deployment.set_fail_point("failCommand", {"times": 1}, slow)
+    block(deployment, "distinct", 1.5)
     session = client.start_session()
     with pytest.raises(gevent.Timeout) as caught, gevent.Timeout(0.3) as limit, session.bind():
         gevent.spawn(client.test.c.distinct, "x", session=session)

@@ -25,7 +25,8 @@ from gmongo.execution.executor import Executor
 from gmongo.testing import Deployment
 from tests.gevent.switching.harness import EventRecorder
 from tests.gevent.switching.tracing import SecondGreenletStarter
-from tests.support.wait import becomes_true
+from tests.support.fail_points import block
+from tests.support.wait import becomes_true, eventually
 
 COUNT = 9
 NUMBERS = list(range(COUNT))
@@ -309,19 +310,18 @@ def test_close_of_change_stream_ends_its_iteration(setup: ReaderSetup) -> None:
 
 
 def test_close_during_query_closes_cursor_after_first_batch(setup: ReaderSetup) -> None:
-    slow = {"failCommands": ["find"], "blockConnection": True, "blockTimeMS": 200}
-    setup.deployment.set_fail_point("failCommand", {"times": 1}, slow)
+    block(setup.deployment, "find", 0.2)
+    setup.deployment.commands.clear()
     cursor = setup.plain.find(batch_size=2)
     reader = gevent.spawn(list, cursor)
-    gevent.sleep(0.05)
+    eventually(lambda: setup.deployment.commands.named("find"))
     cursor.close()
     assert len(reader.get(timeout=5)) <= 2
     assert becomes_true(lambda: not setup.unclosed_cursors())
 
 
 def test_timeout_of_greenlet_does_not_end_query_of_waiting_greenlet(setup: ReaderSetup) -> None:
-    slow = {"failCommands": ["find"], "blockConnection": True, "blockTimeMS": 400}
-    setup.deployment.set_fail_point("failCommand", {"times": 1}, slow)
+    block(setup.deployment, "find", 0.4)
     cursor = setup.plain.find()
 
     def read_within_limit() -> None:
