@@ -209,14 +209,12 @@ def test_human_login_without_refresh_token_follows_callback_error_with_refresh_t
 
 
 def test_timeout_of_connection_during_refresh_propagates_and_keeps_refresh_token(clock: AdjustableClock) -> None:
-    callback = SequentialCallback()
-    tokens = make_tokens(callback, is_human=True)
+    tokens = make_tokens(SequentialCallback(), is_human=True)
     login = HumanOidcLogin(tokens, "h")
     server = TokenServer("token 1")
     login.authenticate(server, {}, None)
     server.accepted_tokens = ()
-    callback.fetch = Mock(side_effect=NetworkTimeout("h: timed out"))  # type: ignore[method-assign]
-    tokens._fetch_token = callback.fetch
+    tokens._fetch_token = Mock(side_effect=NetworkTimeout("h: timed out"))
     with pytest.raises(NetworkTimeout):
         login.authenticate(server, {}, None)
     assert tokens.refresh == "refresh 1" and server.seen[-1] == "token 1"
