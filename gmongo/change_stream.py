@@ -227,7 +227,7 @@ class ChangeStream(Generic[DocumentType]):
                 raise NetworkTimeout(message) from error
             raise
         finally:
-            if self._closed:  # if another greenlet has closed the stream, this greenlet must end the session
+            if self._closed:  # if another greenlet closed the stream during a resume, the new cursor is open
                 self.close()
         return change
 
@@ -336,8 +336,7 @@ class ChangeStream(Generic[DocumentType]):
             if self._cursor is not None:
                 self._cursor.close()
         finally:
-            if self._turn is None:
-                end_if_implicit(self._session)
+            end_if_implicit(self._session)
 
     def __enter__(self) -> ChangeStream[DocumentType]:
         return self

@@ -20,7 +20,7 @@ from gmongo.errors import OperationFailure, PyMongoError
 from gmongo.execution.deadline import current_deadline
 from gmongo.execution.executor import Executor
 from gmongo.execution.server_session import ServerSession
-from gmongo.execution.sessions import ImplicitSession, SessionHandle, SharedSession, server_session_of
+from gmongo.execution.sessions import ImplicitSession, SessionHandle, server_session_of
 from gmongo.operations.find import CursorReply, KillCursors, context_of
 from gmongo.wire.address import Address
 
@@ -190,13 +190,6 @@ class CursorResources:
         if self.cursor_id == 0:
             self.release()
 
-    def share_session(self) -> SharedSession | None:
-        """Share an implicit session with a read-ahead object. Return the shared session, or None."""
-        if isinstance(self.session, ImplicitSession):
-            self.session = SharedSession(self.session)
-            return self.session
-        return None
-
     def stop_fetching(self) -> None:
         """Stop requesting batches. The caller must then close or drop the cursor."""
         cursor_id, self.cursor_id = self.cursor_id, 0
@@ -229,12 +222,6 @@ class CursorResources:
         finally:
             self._left_open = 0
             self.release()
-            self.end_late_session(session)
-
-    def end_late_session(self, session: SessionHandle | None) -> None:
-        """Release the implicit session that a command acquired after the end of the cursor."""
-        if type(session) is ImplicitSession and not self._keeps_session:
-            session.end_implicit()
 
     def drop(self) -> None:
         """Let the cursor killer release the resources, without I/O and without a switch."""

@@ -11,7 +11,7 @@ from gmongo._background import LongWork, keep_loop_alive
 from gmongo._truncated_repr import short
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout
 from gmongo.execution.executor import Executor
-from gmongo.execution.sessions import ImplicitSession, SessionHandle, SharedSession
+from gmongo.execution.sessions import ImplicitSession, SessionHandle
 from gmongo.operations.find import CursorReply, GetMoreAhead
 from gmongo.wire.address import address_text
 from gmongo.wire.reply import Batch
@@ -26,15 +26,15 @@ class ReadAhead:
     """Batches of one cursor that the driver fetches before the application needs the batches.
 
     A new greenlet fetches each batch. The greenlet does not refer to the cursor, so that Python can
-    free the cursor during a fetch. The greenlet and the cursor share the session and the pinned
-    connection. The last owner releases the session and the connection. Without a session, each fetch
-    has a new implicit session.
+    free the cursor during a fetch. The greenlet and the cursor share the implicit session and the
+    pinned connection. The last user releases the session and the connection. Without a session, each
+    fetch has a new implicit session.
     """
 
     _executor: Executor
     _reading: set[ReadAhead]  # all objects of the client that are fetching a batch
     operation: InitVar[GetMoreAhead]
-    _session: SharedSession | None
+    _session: SessionHandle | None
     _deadline: float | None
     batch_size: int
     _left: int | None  # the number of documents that the limit of the cursor still allows, or None
@@ -98,18 +98,16 @@ class ReadAhead:
             greenlet.kill(block=False)
 
     def _fetch(self) -> None:
-        operation, session = self._operation, self._session
+        operation = self._operation
         if operation is None:  # end() was called before the greenlet started
             return
         operation.batch_size = size_of_next(self.batch_size, self._left)
         pin = operation.pin and operation.pin.share()
-        if session is not None:
-            session.share()
         self._reading.add(self)
         try:
             # The process may have forked before the start of the greenlet.
             refuse_inherited(self._epoch, self._executor)
-            self._store_reply(operation, self._executor.run(operation, session, self._deadline))
+            self._store_reply(operation, self._executor.run(operation, self._session, self._deadline))
         except Exception as error:
             self._error = _without_frames(error)
         except BaseException:  # the client was closed, or the application killed the greenlet
@@ -117,8 +115,6 @@ class ReadAhead:
         finally:
             self._reading.discard(self)
             self._greenlet = None
-            if session is not None:
-                session.end_implicit()
             if pin is not None:
                 pin.release()
         if self.start():

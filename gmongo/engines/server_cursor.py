@@ -108,9 +108,8 @@ class ServerCursor:
         left = None
         if self.limit:
             left = self.limit - self.retrieved - (0 if self._batch is None else document_count(self._batch))
-        session = self.resources.share_session()
         operation = self._create_get_more(GetMoreAhead, 0)
-        reading = self._cursor_killer.reading
+        reading, session = self._cursor_killer.reading, self.resources.session
         return ReadAhead(self._executor, reading, operation, session, self.deadline, self.batch_size, left)
 
     def _fetch_ahead(self) -> None:
@@ -183,28 +182,20 @@ class ServerCursor:
             if left <= 0:  # some servers do not close a cursor at its document limit
                 self.close()
                 return False
-        session = self.resources.session
         try:
             reply = self._fetch_reply(left, deadline)
         except InvalidOperation:
             raise  # the driver rejected the command before the send, and the cursor is unchanged
         except BaseException as error:
-            if self._was_closed(session):
+            if self.resources.cursor_id == 0:  # another greenlet has closed the cursor
                 if not isinstance(error, PyMongoError):
                     raise
             elif not self._handle_failure(error):
                 raise
         else:
-            self._store_batch(reply._replace(cursor_id=0) if self._was_closed(session) else reply)
+            self._store_batch(reply if self.resources.cursor_id else reply._replace(cursor_id=0))
             self._fetch_ahead()
         return self.has_buffered_documents
-
-    def _was_closed(self, session: SessionHandle | None) -> bool:
-        """Return True if another greenlet closed the cursor during a `getMore` in `session`."""
-        if self.resources.cursor_id:
-            return False
-        self.resources.end_late_session(session)
-        return True
 
     def _fetch_reply(self, left: int | None, deadline: float | None) -> CursorReply:
         """Return the next reply, from the read-ahead object or a `getMore` for `left` documents."""

@@ -15,7 +15,7 @@ from gmongo.errors import AutoReconnect, OperationFailure, PyMongoError
 from gmongo.execution.operation import Operation, Result
 from gmongo.execution.retry import AttemptState, Retry, RetryPolicy
 from gmongo.execution.server_session import ServerSession
-from gmongo.execution.sessions import Session
+from gmongo.execution.sessions import ImplicitSession, Session
 from gmongo.execution.transaction import State, Transaction
 from gmongo.sdam.selection import WRITABLE, Selector
 from gmongo.sdam.topology import Topology, fork_error
@@ -185,6 +185,6 @@ class Attempt(AttemptState):
         if self.operation.is_write or self.operation.address is not None:
             return True
         self.server_session = None
-        if self.session is not None:
-            self.session.end_implicit()
+        if isinstance(self.session, ImplicitSession):
+            self.session.forget()
         return self.session is not None and self.session.explicit is not None

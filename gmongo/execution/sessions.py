@@ -133,9 +133,6 @@ class SessionState:
         if session is not None:
             self._executor.sessions.release(session)
 
-    def end_implicit(self) -> None:
-        """Do nothing, because the application ends an explicit session."""
-
     def add_read_concern(self, command: DocumentDict, is_causally_consistent: bool, hello: Hello) -> None:
         """Add the read concern for causal consistency or snapshot reads to a command."""
         if self._snapshot:
@@ -251,7 +248,7 @@ class ImplicitSession:
     An operation therefore has no server session during the check-out of a connection.
     """
 
-    __slots__ = ("_pool", "_server_session")
+    __slots__ = ("_has_owner", "_pool", "_server_session", "_uses")
 
     explicit = None
     has_ended = False
@@ -260,6 +257,8 @@ class ImplicitSession:
     def __init__(self, pool: ServerSessionPool, server_session: ServerSession | None = None) -> None:
         self._pool = pool
         self._server_session = server_session
+        self._has_owner = True  # False after end_implicit()
+        self._uses = 0  # operations in progress. One greenlet may close a cursor during the getMore of another
 
     @property
     def server_session(self) -> ServerSession:
@@ -271,42 +270,28 @@ class ImplicitSession:
 
     def begin(self, executor: SessionOwner, operation: Operation) -> None:
         """In a forked child, drop the server session of the parent process."""
+        self._uses += 1
         if self._server_session is not None and self._server_session.epoch != executor.epoch:
-            self.end_implicit()
+            self.forget()
+
+    def forget(self) -> None:
+        """Forget the server session of the parent process."""
+        self._server_session = None
 
     def end_use(self) -> None:
-        """Do nothing, because only one operation or cursor uses an implicit session."""
+        self._uses -= 1
+        if not self._has_owner:
+            self.end_implicit()
 
     def end_implicit(self) -> None:
-        """Return the server session, if any, to the pool. Later calls do nothing."""
+        """Return the server session, if any, to the pool after the last use. Later calls do nothing."""
+        self._has_owner = False
+        if self._uses:
+            return
         # Reset the attribute first. After a second release, two operations could acquire the session.
         session, self._server_session = self._server_session, None
         if session is not None:
             self._pool.release(session)
-
-
-class SharedSession(ImplicitSession):
-    """Implicit session of a cursor that reads ahead, with the server session of `previous`.
-
-    The last owner of the shared session returns the server session to the pool.
-    """
-
-    __slots__ = ("_owners",)
-
-    def __init__(self, previous: ImplicitSession) -> None:
-        super().__init__(previous._pool, previous._server_session)
-        previous._server_session = None  # only the new session may release the server session
-        self._owners = 1
-
-    def share(self) -> None:
-        """Add an owner, which must call :meth:`end_implicit`."""
-        self._owners += 1
-
-    def end_implicit(self) -> None:
-        """Remove an owner. Each owner must call the method once."""
-        self._owners -= 1
-        if self._owners == 0:
-            super().end_implicit()
 
 
 Session: TypeAlias = ImplicitSession | SessionState

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
 from gmongo import _clock
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.execution.server_session import ServerSession, ServerSessionPool
-from gmongo.execution.sessions import ImplicitSession, SharedSession
+from gmongo.execution.sessions import ImplicitSession
 from gmongo.monitoring.listeners import EventListeners
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.settings import TopologySettings
@@ -65,17 +66,15 @@ def test_dirty_session_is_not_returned_to_the_pool(pool: ServerSessionPool) -> N
     assert pool.in_use == 0
 
 
-def test_session_with_two_users_returns_to_pool_after_both_have_ended(pool: ServerSessionPool) -> None:
-    implicit = ImplicitSession(pool)
+def test_ended_implicit_session_returns_to_pool_after_last_operation(pool: ServerSessionPool) -> None:
+    implicit, owner, operation = ImplicitSession(pool), Mock(epoch=0), Mock()
+    implicit.begin(owner, operation)
     taken = implicit.server_session
-    shared = SharedSession(implicit)
-    assert shared.server_session is taken
+    implicit.begin(owner, operation)
     implicit.end_implicit()
+    implicit.end_use()
     assert (len(pool), pool.in_use) == (0, 1)
-    shared.share()
-    shared.end_implicit()
-    assert (len(pool), pool.in_use) == (0, 1)
-    shared.end_implicit()
+    implicit.end_use()
     assert (len(pool), pool.in_use) == (1, 0)
     assert pool.acquire() is taken
 

@@ -331,3 +331,25 @@ def test_timeout_of_greenlet_does_not_end_query_of_waiting_greenlet(setup: Reade
     limited, unlimited = gevent.spawn(read_within_limit), gevent.spawn(next, cursor)
     assert unlimited.get(timeout=5)["n"] in NUMBERS
     assert getattr(limited.exception, "timeout", False)
+
+
+@pytest.mark.parametrize("kind", ["cursor", "change stream"])
+@pytest.mark.parametrize("end", ["close", "interrupt"])
+def test_session_of_cursor_is_not_reused_before_end_of_get_more(setup: ReaderSetup, kind: str, end: str) -> None:
+    cursor = setup.plain.find(batch_size=2) if kind == "cursor" else setup.plain.watch(max_await_time_ms=5)
+    next(cursor) if kind == "cursor" else cursor.try_next()
+    block(setup.deployment, "getMore", 0.3)
+    setup.deployment.commands.clear()
+    reader = gevent.spawn(list, cursor)
+    eventually(lambda: setup.deployment.commands.named("getMore"))
+    if end == "close":
+        cursor.close()
+    else:
+        cursor.__exit__(GreenletExit, GreenletExit(), None)
+        setup.client._cursor_killer.reap()
+    setup.plain.find_one()
+    assert not reader.ready()
+    get_more, find = setup.deployment.commands.named("getMore")[0], setup.deployment.commands.named("find")[0]
+    assert find.body["lsid"] != get_more.body["lsid"]
+    reader.join(timeout=5)
+    assert setup.client._executor.sessions.in_use == 0
