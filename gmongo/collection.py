@@ -156,8 +156,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     def _create_on_server(self, fields: Document, session: ClientSession | None) -> None:
         command: DocumentDict = {"create": self._name}
         command.update((name, value) for name, value in fields.items() if value is not None)
-        if "collation" in command:
-            command["collation"] = validate_collation_or_none(command["collation"])
+        _convert_options(command)
         self._run_write_command(command, session)
 
     def _run_write_command(
@@ -747,8 +746,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         comment: Value,
         fields: DocumentDict,
     ) -> Value:
-        if "collation" in fields:
-            fields["collation"] = validate_collation_or_none(fields["collation"])
+        _convert_options(fields)
         command = without_none(
             {"query": checked_mapping("filter", filter), **fields},
             fields=None if projection is None else fields_document(projection),
@@ -782,8 +780,6 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             if stage in kwargs:
                 pipeline.append({f"${stage}": kwargs.pop(stage)})
         pipeline.append({"$group": {"_id": 1, "n": {"$sum": 1}}})
-        if "hint" in kwargs:
-            kwargs["hint"] = checked_hint(kwargs["hint"])
         fields = without_none(kwargs, comment=comment)
         try:
             with aggregate_cursor(
@@ -839,8 +835,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             hint=None if hint is None else checked_hint(hint),
             comment=comment,
         )
-        if "collation" in fields:
-            fields["collation"] = validate_collation_or_none(fields["collation"])
+        _convert_options(fields)
         return self._executor.run(Distinct(self._context, fields), session)
 
     def aggregate(
@@ -1171,10 +1166,7 @@ def aggregate_cursor(
     fields = dict(fields)
     batch_size = fields.pop("batchSize", None)
     max_await_time_ms = fields.pop("maxAwaitTimeMS", None)
-    if "collation" in fields:
-        fields["collation"] = validate_collation_or_none(fields["collation"])
-    if fields.get("hint") is not None:
-        fields["hint"] = checked_hint(fields["hint"])
+    _convert_options(fields)
     context = collection._context
     if writes_result(pipeline):
         context = context.replace(selector=_choose_write_selector(collection))
@@ -1186,6 +1178,15 @@ def aggregate_cursor(
     cursor = kind._run(collection, operation, session, *options)
     cursor._awaits = awaits
     return cursor
+
+
+def _convert_options(fields: DocumentDict) -> None:
+    """Convert the options `collation` and `hint` to command fields. Remove an option of None."""
+    for name, convert in (("collation", validate_collation_or_none), ("hint", checked_hint)):
+        if fields.get(name) is None:
+            fields.pop(name, None)
+        else:
+            fields[name] = convert(fields[name])
 
 
 def _choose_write_selector(collection: Collection[Value]) -> Selector:
