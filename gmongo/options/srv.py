@@ -102,7 +102,7 @@ class SrvName:
         answer = lookup(name, "SRV", self.timeout, ref)
         if not answer.records:
             raise ConfigurationError(f"there are no hosts for the URI: DNS has no SRV records of {name}")
-        return Answer([(host.lower().rstrip("."), port) for host, port in answer.records], answer.ttl)
+        return Answer(list({(host.lower().rstrip("."), port): None for host, port in answer.records}), answer.ttl)
 
     def seeds(self, ref: bool = True) -> list[HostPort]:
         """Return all seeds, or `max_hosts` random seeds. A host that is not allowed raises ConfigurationError."""

@@ -149,6 +149,12 @@ def _uri_text(value: Any) -> str:
     return value.name if isinstance(value, DatetimeConversion) else str(value)
 
 
+def test_srv_max_hosts_counts_duplicate_record_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = srv.Answer([("a.example.com.", 1), ("A.example.com.", 1), ("b.example.com.", 2)])
+    monkeypatch.setattr(srv, "lookup", lambda *_arguments: answer)
+    assert srv.SrvName("h.example.com", max_hosts=2).seeds() == [("a.example.com", 1), ("b.example.com", 2)]
+
+
 @pytest.mark.parametrize("by_keyword", [False, True])
 def test_dns_query_uses_service_name_and_connect_timeout(dns_queries: list[tuple[Any, ...]], by_keyword: bool) -> None:
     options = {"srvServiceName": "other", "connectTimeoutMS": 700}
