@@ -1,6 +1,6 @@
 """Run the tests of a library with gmongo or with PyMongo.
 
-Each run has its own process and deployment.
+Each run has its own process and its own `mongod`, which is the only member of a replica set.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from gmongo.testing import DeploymentProcess
+from gmongo.testing import EmbeddedReplicaSet
 
 PLUGINS = Path(__file__).parent / "plugins"
 # For each driver, the beginning of a command that monkey-patches the standard library and runs a
@@ -30,9 +30,8 @@ def outcomes_with_driver(
     tests: Sequence[str],
     folder: Path,
     log: Path,
-    port: int | None = None,
+    port: int = 0,
     runner: Sequence[str] = (),
-    deployment: Sequence[str] = ("--standalone",),
 ) -> tuple[set[str], set[str]]:
     """Run tests with one driver.
 
@@ -42,15 +41,13 @@ def outcomes_with_driver(
     :param tests: Arguments of the runner that select the tests.
     :param folder: Working directory of the process.
     :param log: File to which the output of the process is written.
-    :param port: Port on which the simulated server listens, or None for any free port.
+    :param port: Port of the server, or 0 for any free port.
     :param runner: Name and arguments of a module that runs the tests and writes a report. If this
         parameter is empty, pytest runs the tests.
-    :param deployment: Command line options of the simulated deployment.
     """
-    port_options = ("--port", str(port)) if port is not None else ()
     report = log.with_suffix(".xml")
     variables = {"GMONGO_DRIVER": driver, "GMONGO_REPORT": str(report)}
-    with DeploymentProcess(*deployment, *port_options) as server, log.open("wb") as output:
+    with EmbeddedReplicaSet(1, port=port) as server, log.open("wb") as output:
         subprocess.run(
             [*RUNNERS[driver], *(runner or (*_PYTEST, str(report))), *tests],
             cwd=folder,

@@ -24,7 +24,6 @@ class Suite:
     :ivar in_distribution: True if the source distribution contains the tests.
     :ivar folder: Working directory of the tests, relative to the source folder.
     :ivar runner: Command that runs the tests. If empty, pytest runs the tests.
-    :ivar deployment: Command line options of the simulated deployment.
     """
 
     distribution: str
@@ -35,7 +34,6 @@ class Suite:
     in_distribution: bool = True
     folder: str = ""
     runner: Sequence[str] = ()
-    deployment: Sequence[str] = ("--standalone",)
 
     @property
     def checkout_variable(self) -> str:

@@ -59,7 +59,7 @@ def test_library_tests_pass_with_gmongo(suite, tmp_path):
         pytest.skip("tox -e libraries runs the suite")
     else:
         folder = source_of(suite.distribution)
-    options = {"port": suite.port, "runner": suite.runner, "deployment": suite.deployment}
+    options = {"port": suite.port, "runner": suite.runner}
     expected, missing, _ = compare_drivers(suite.tests, folder / suite.folder, tmp_path, suite.exceptions, **options)
     assert len(expected) >= suite.at_least
     assert without_parameters(missing) == set(suite.exceptions), sorted(missing)
@@ -69,9 +69,7 @@ def test_library_tests_pass_with_gmongo(suite, tmp_path):
 def test_library_application_passes_with_gmongo(name, tmp_path):
     require_distributions(*SCRIPTS[name])
     script = str(SCRIPTS_FOLDER / f"{name}.py")
-    expected, missing, failing_with_pymongo = compare_drivers(
-        [script], tmp_path, tmp_path, deployment=("--standalone",)
-    )
+    expected, missing, failing_with_pymongo = compare_drivers([script], tmp_path, tmp_path)
     assert expected
     assert missing == failing_with_pymongo == set()
 
