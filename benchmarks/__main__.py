@@ -21,11 +21,11 @@ from benchmarks.workloads import WORKLOADS
 
 ROUNDS, QUICK_ROUNDS = 41, 7
 OPERATIONS, QUICK_OPERATIONS = 1000, 500
-TABLES = {module.TABLE: module.rows for module in (operations, crowd, stall, start, contest, latency, service)}
+TABLES = {module.TABLE: module.measure_rows for module in (operations, crowd, stall, start, contest, latency, service)}
 STANDARD_SELECTION = [*WORKLOADS, crowd.TABLE, stall.TABLE, start.TABLE]
 #: The default selection of a run in which some contenders are separate programs.
 PROGRAM_SELECTION = [contest.TABLE, latency.TABLE, service.TABLE]
-NAMES = [*STANDARD_SELECTION, *PROGRAM_SELECTION]
+SELECTABLE = [*STANDARD_SELECTION, *PROGRAM_SELECTION]
 ALL = "all"
 
 
@@ -57,7 +57,7 @@ def _parse_options(arguments: list[str] | None) -> argparse.Namespace:
     add("--rounds", type=_parse_positive, help=f"turns of every contender (default {ROUNDS})")
     add("--operations", type=_parse_positive, help=f"find_one operations in a turn (default {OPERATIONS})")
     add("--quick", action="store_true", help=f"rough numbers: {QUICK_ROUNDS} rounds of {QUICK_OPERATIONS} operations")
-    add("--only", type=_make_names_parser(NAMES), help=f"rows and tables to measure: {', '.join(NAMES)}")
+    add("--only", type=_make_names_parser(SELECTABLE), help=f"rows and tables to measure: {', '.join(SELECTABLE)}")
     add("--greenlets", type=_parse_numbers, help="numbers of greenlets, such as 10,100 (default: depends on the row)")
     contenders = list(programs.CONTENDERS)
     names = _make_names_parser(contenders)
@@ -83,7 +83,7 @@ def _measure(options: argparse.Namespace, show_progress: Callable[[str], Any]) -
     shared = {name: getattr(options, name) for name in Settings._fields if hasattr(options, name)}
     with CannedServers() as servers:
         settings = Settings(**shared, servers=servers, show_progress=show_progress)
-        tables = {name: list(rows(settings)) for name, rows in TABLES.items()}
+        tables = {name: list(measure_rows(settings)) for name, measure_rows in TABLES.items()}
     settings_shown = {"rounds": options.rounds, "operations": options.operations}
     settings_shown |= {"left out": " and ".join(options.left_out)} if options.left_out else {}
     return Record(versions(), settings_shown, tables)

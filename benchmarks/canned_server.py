@@ -151,9 +151,9 @@ def serve(listener: socket.socket, kind: ServerKind = "standalone", lifeline: in
 def main() -> None:
     """Run the server that the command line describes."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.canned_server", description=__doc__)
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--port", type=int, help="listen on this port of 127.0.0.1")
-    where.add_argument("--fd", type=int, help="file descriptor of an inherited listening socket")
+    socket_options = parser.add_mutually_exclusive_group(required=True)
+    socket_options.add_argument("--port", type=int, help="listen on this port of 127.0.0.1")
+    socket_options.add_argument("--fd", type=int, help="file descriptor of an inherited listening socket")
     parser.add_argument("--kind", choices=get_args(ServerKind), default="standalone")
     options = parser.parse_args()
     pin_server()

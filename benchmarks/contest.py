@@ -12,7 +12,7 @@ from benchmarks.rounds import Row, take_turns
 from benchmarks.settings import Settings
 
 TABLE = "contenders"
-CALLERS = 10
+CALLER_COUNT = 10
 #: For each operation, its number of runs in a turn, divided by the number of runs of ``find_one``.
 SHARES = {"find_one": 1.0, "insert_one": 1.0, "update_one": 1.0, "find_100": 0.25}
 
@@ -22,7 +22,7 @@ def row_name(operation: str) -> str:
     return f"{operation} of all contenders"
 
 
-def rows(settings: Settings) -> Iterator[Row]:
+def measure_rows(settings: Settings) -> Iterator[Row]:
     """Measure each operation with all contenders in interleaved rounds."""
     if TABLE not in settings.only:
         return
@@ -32,19 +32,19 @@ def rows(settings: Settings) -> Iterator[Row]:
         def cost(contender: str) -> float:
             if contender not in programs:
                 uri = canned_uri(settings.servers.port("standalone"))
-                programs[contender] = stack.enter_context(start_contender(contender, uri, CALLERS))
+                programs[contender] = stack.enter_context(start_contender(contender, uri, CALLER_COUNT))
                 _measure_cost(programs[contender], kind, count)  # the first requests open the connections
             return _measure_cost(programs[contender], kind, count)
 
         for kind, share in SHARES.items():
             settings.show_progress(f"{kind} of all contenders")
-            count = max(1, round(settings.operations * share / CALLERS))
+            count = max(1, round(settings.operations * share / CALLER_COUNT))
             costs, failures = take_turns(settings.contenders, settings.rounds, cost)
-            yield Row(row_name(kind), CALLERS, "µs", costs, failures)
+            yield Row(row_name(kind), CALLER_COUNT, "µs", costs, failures)
 
 
 def _measure_cost(program: Program, operation: str, count: int) -> float:
     """Return the CPU time of an operation in microseconds."""
     before = program.processor_seconds
-    load.send(program.streams, exchange(operation, count), CALLERS)
-    return (program.processor_seconds - before) / (count * CALLERS) * 1e6
+    load.send(program.streams, exchange(operation, count), CALLER_COUNT)
+    return (program.processor_seconds - before) / (count * CALLER_COUNT) * 1e6

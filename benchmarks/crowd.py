@@ -23,7 +23,7 @@ BASE = 100
 SIZES = {"gmongo": (BASE, 1000, 10_000), "pymongo": (BASE, 1000), "floor": (BASE, 1000, 10_000)}
 #: The number of operations in a turn, divided by the ``operations`` of the settings: with the default
 #: settings, each of 10,000 greenlets runs three operations.
-SHARE = {"gmongo": 30, "pymongo": 10, "floor": 30}
+OPERATION_FACTORS = {"gmongo": 30, "pymongo": 10, "floor": 30}
 
 Turn = tuple[str, int]
 
@@ -33,7 +33,7 @@ def turns(contenders: Sequence[str]) -> list[Turn]:
     return [(name, size) for name in contenders for size in SIZES.get(name, ())]
 
 
-def rows(settings: Settings) -> Iterator[Row]:
+def measure_rows(settings: Settings) -> Iterator[Row]:
     """Measure all pairs of a contender and a number of greenlets in interleaved rounds.
 
     Yield a row of throughput and a row of CPU time for each number of greenlets.
@@ -45,7 +45,8 @@ def rows(settings: Settings) -> Iterator[Row]:
 
         def measure(turn: Turn) -> Result:
             contender, greenlets = turn
-            return workers.run(Measurement(contender, "find_one", greenlets, settings.operations * SHARE[contender]))
+            count = settings.operations * OPERATION_FACTORS[contender]
+            return workers.run(Measurement(contender, "find_one", greenlets, count))
 
         measured, failures = take_turns(turns(settings.contenders), settings.fresh_rounds, measure)
     for size in sorted({size for _name, size in measured}):

@@ -21,21 +21,21 @@ MEGABYTE = "megabyte"
 #: The collection whose ``find`` returns few large and many small documents, a hundred in total.
 ZIPF = "zipf"
 DOCUMENT_BYTES = 300
-BATCH = 100
+BATCH_SIZE = 100
 LARGE_DOCUMENT_BYTES = 1000
-LARGE_BATCH = 15_000
-MEGABYTE_BATCH = 1_000
+LARGE_BATCH_SIZE = 15_000
+MEGABYTE_BATCH_SIZE = 1_000
 #: BSON sizes in bytes: document n has the size of the first document, divided by n.
-ZIPF_BYTES = [max(DOCUMENT_BYTES, 30_000 // rank) for rank in range(1, BATCH + 1)]
+ZIPF_BYTES = [max(DOCUMENT_BYTES, 30_000 // rank) for rank in range(1, BATCH_SIZE + 1)]
 #: The number of documents that one ``insert_many`` inserts.
-MANY = 10_000
+MANY_COUNT = 10_000
 
 QUERY: dict[str, Any] = {"_id": ObjectId("65a000000000000000000001")}
 CHANGE: dict[str, Any] = {"$set": {"visits": 42}}
 
 
 #: The suffix of deployment names in the results: empty, except in a run with documents of one field.
-VARIANT = ", one-field documents" if os.environ.get("GMONGO_BENCHMARK_FIELDS") == "1" else ""
+DEPLOYMENT_SUFFIX = ", one-field documents" if os.environ.get("GMONGO_BENCHMARK_FIELDS") == "1" else ""
 
 
 def _fields() -> dict[str, Any]:
@@ -53,7 +53,7 @@ def _fields() -> dict[str, Any]:
 
 
 def _padded_document(size: int) -> dict[str, Any]:
-    if VARIANT:
+    if DEPLOYMENT_SUFFIX:
         return {"visits": 41}
     document = _fields()
     bare = len(bson.encode({**QUERY, **document}))
@@ -69,7 +69,7 @@ SAVED: dict[str, Any] = {**QUERY, **UNSAVED}
 
 def documents_without_id() -> list[dict[str, Any]]:
     """Return new documents for ``insert_many``, which adds an ``_id`` to each document."""
-    return [dict(UNSAVED) for _ in range(MANY)]
+    return [dict(UNSAVED) for _ in range(MANY_COUNT)]
 
 
 def stored_documents(count: int, size: int) -> list[dict[str, Any]]:

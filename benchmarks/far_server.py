@@ -27,7 +27,7 @@ from benchmarks.processors import pin_server
 from benchmarks.replies import HEADER, MORE_TO_COME, OP_MSG, OP_QUERY, Replies
 
 #: The number of batches of the cursor, and the number of documents in a batch.
-BATCHES, BATCH_SIZE = 100, 1000
+BATCH_COUNT, BATCH_SIZE = 100, 1000
 COLLECTION = "long"
 EXHAUST_ALLOWED = 1 << 16
 CURSOR_ID = 77
@@ -56,7 +56,7 @@ class Conversation:
 
     # The server counts the sent batches of all connections together, because a cursor may use
     # several connections.
-    sent = 0
+    sent_batch_count = 0
 
     def __init__(self, sock: GeventSocket, cursor: LongCursor, replies: Replies, latency: float) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -90,7 +90,7 @@ class Conversation:
     def _answer(self, request: bytes, request_id: int, opcode: int) -> Iterator[bytes]:
         name = b"" if opcode == OP_QUERY else request[26 : request.index(0, 26)]
         if name == b"find":
-            Conversation.sent = 1
+            Conversation.sent_batch_count = 1
             yield _message(request_id, request_id, 0, self._cursor.first)
         elif name == b"getMore":
             flags = int.from_bytes(request[16:20], "little")
@@ -98,14 +98,14 @@ class Conversation:
         else:
             yield from self._replies.answer(request)
 
-    def _batches(self, request_id: int, stream: bool) -> Iterator[bytes]:
+    def _batches(self, request_id: int, is_exhaust: bool) -> Iterator[bytes]:
         while True:
-            Conversation.sent += 1
-            more = Conversation.sent < BATCHES
-            reply_id = 1_000_000 + Conversation.sent
+            Conversation.sent_batch_count += 1
+            more = Conversation.sent_batch_count < BATCH_COUNT
+            reply_id = 1_000_000 + Conversation.sent_batch_count
             body = self._cursor.next if more else self._cursor.last
-            yield _message(reply_id, request_id, MORE_TO_COME if stream and more else 0, body)
-            if not stream or not more:
+            yield _message(reply_id, request_id, MORE_TO_COME if is_exhaust and more else 0, body)
+            if not is_exhaust or not more:
                 return
             request_id = reply_id
 

@@ -25,19 +25,19 @@ from benchmarks.variants import silent_listener
 from benchmarks.workloads import Operation, check, driver_operations
 from gmongo import MongoClient
 
-BUDGET = Path(__file__).with_name("budget.json")
+BUDGET_FILE = Path(__file__).with_name("budget.json")
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
-LISTENED = "find_one+listener"
-NAMES = ["find_one", "insert_one", "update_one", "find_100", LISTENED]
+LISTENER_OPERATION = "find_one+listener"
+NAMES = ["find_one", "insert_one", "update_one", "find_100", LISTENER_OPERATION]
 #: The first rounds are not counted: they fill caches, and from Python 3.12 on the first traces
 #: miss instructions.
 WARM_UP, ROUNDS = 3, 5
 EVENTS: dict[Callable[[Any], None], tuple[str, ...]] = {sys.settrace: ("opcode",), sys.setprofile: ("call", "c_call")}
-KINDS = [event for events in EVENTS.values() for event in events]
-REGRESSION, STALE = 1.1, 0.8
+EVENT_KINDS = [event for events in EVENTS.values() for event in events]
+REGRESSION_RATIO, STALE_RATIO = 1.1, 0.8
 WRITE_HINT = f"To change the budget of Python {VERSION} on purpose: python -m benchmarks.instructions --write"
 #: Options that prevent a heartbeat during a run.
-QUIET: dict[str, Any] = {"serverMonitoringMode": "poll", "heartbeatFrequencyMS": 3_600_000}
+QUIET_OPTIONS: dict[str, Any] = {"serverMonitoringMode": "poll", "heartbeatFrequencyMS": 3_600_000}
 
 
 class Counts(NamedTuple):
@@ -48,8 +48,8 @@ class Counts(NamedTuple):
     c_calls: int
 
 
-HEADS = ("instructions", "Python calls", "C calls")
-Budget = Mapping[str, Counts]
+COLUMN_TITLES = ("instructions", "Python calls", "C calls")
+CountsByName = Mapping[str, Counts]
 #: The number of events for each pair of event kind and function.
 Tally = Counter[tuple[str, str]]
 
@@ -91,12 +91,12 @@ def measure() -> dict[str, Tally]:
     between the functions.
     """
     gc.disable()  # a garbage collection may run finalizers of the driver
-    with canned_server() as port, MongoClient("127.0.0.1", port, **QUIET) as plain:
+    with canned_server() as port, MongoClient("127.0.0.1", port, **QUIET_OPTIONS) as plain:
         operations = driver_operations(plain)
         for name in operations.keys() & set(NAMES):
             check(name, operations[name])
-        with MongoClient("127.0.0.1", port, event_listeners=[silent_listener("gmongo")], **QUIET) as listened:
-            operations[LISTENED] = driver_operations(listened)["find_one"]
+        with MongoClient("127.0.0.1", port, event_listeners=[silent_listener("gmongo")], **QUIET_OPTIONS) as listened:
+            operations[LISTENER_OPERATION] = driver_operations(listened)["find_one"]
             traced, profiled = (
                 {name: _smallest_counts(operations[name], set_hook) for name in NAMES} for set_hook in EVENTS
             )
@@ -108,9 +108,9 @@ def _smallest_counts(operation: Operation, set_hook: Callable[[Any], None]) -> T
     return min([count_events(operation, set_hook) for _ in range(WARM_UP + ROUNDS)][WARM_UP:], key=Tally.total)
 
 
-def by_function(tally: Tally) -> Budget:
+def by_function(tally: Tally) -> CountsByName:
     """Return the counts of each function, sorted by instructions in descending order."""
-    rows = {function: Counts(*(tally[event, function] for event in KINDS)) for _event, function in tally}
+    rows = {function: Counts(*(tally[event, function] for event in EVENT_KINDS)) for _event, function in tally}
     return dict(sorted(rows.items(), key=itemgetter(1), reverse=True))
 
 
@@ -119,38 +119,38 @@ def total(tally: Tally) -> Counts:
     return Counts(*map(sum, zip(*by_function(tally).values(), strict=True)))
 
 
-def budgets() -> dict[str, Budget]:
+def budgets() -> dict[str, CountsByName]:
     """Return the budgets of all versions of Python, such as ``{"3.12": {"find_one": Counts(...)}}``."""
-    stored = json.loads(BUDGET.read_text()) if BUDGET.exists() else {}
+    stored = json.loads(BUDGET_FILE.read_text()) if BUDGET_FILE.exists() else {}
     return {version: {name: Counts(**counts) for name, counts in each.items()} for version, each in stored.items()}
 
 
-def write(measured: Budget) -> None:
+def write(measured: CountsByName) -> None:
     """Store the measured counts as the budget of this version of Python."""
     new = sorted({**budgets(), VERSION: measured}.items())
     stored = {version: {name: counts._asdict() for name, counts in budget.items()} for version, budget in new}
-    BUDGET.write_text(json.dumps(stored, indent=2) + "\n")
+    BUDGET_FILE.write_text(json.dumps(stored, indent=2) + "\n")
 
 
-def budget_violations(measured: Budget, budget: Budget) -> list[str]:
+def budget_violations(measured: CountsByName, budget: CountsByName) -> list[str]:
     """Return a line for each count that is far from its budget, and the command that changes the budget."""
     lines = [f"{name}: only measured, or only in the budget" for name in sorted(measured.keys() ^ budget.keys())]
     for name in [name for name in measured if name in budget]:
-        for kind, counted, allowed in zip(HEADS, measured[name], budget[name], strict=True):
+        for kind, counted, allowed in zip(COLUMN_TITLES, measured[name], budget[name], strict=True):
             line = f"{name}: {counted} {kind} differ by {counted / allowed - 1:+.0%} from the budget of {allowed}"
-            if counted > allowed * REGRESSION:
+            if counted > allowed * REGRESSION_RATIO:
                 lines.append(f"{line}, a regression")
-            elif counted < allowed * STALE:
+            elif counted < allowed * STALE_RATIO:
                 lines.append(f"{line}. The budget is stale: lower the budget")
     return [*lines, WRITE_HINT] if lines else []
 
 
-def table(measured: Budget, budget: Budget) -> str:
+def table(measured: CountsByName, budget: CountsByName) -> str:
     """Return a table with a row for each operation or function, and the budget of each count in brackets."""
     width = max(map(len, measured))
-    lines = [" " * width + "".join(f"{head:>16}" for head in HEADS)]
+    lines = [" " * width + "".join(f"{head:>16}" for head in COLUMN_TITLES)]
     for name, counts in measured.items():
-        limits = [f" ({limit})" for limit in budget[name]] if name in budget else [""] * len(HEADS)
+        limits = [f" ({limit})" for limit in budget[name]] if name in budget else [""] * len(COLUMN_TITLES)
         cells = (f"{count}{limit}" for count, limit in zip(counts, limits, strict=True))
         lines.append(f"{name:{width}}" + "".join(f"{cell:>16}" for cell in cells))
     return "\n".join(lines)

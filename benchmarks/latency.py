@@ -20,12 +20,12 @@ from benchmarks.settings import Settings
 TABLE = "latency"
 #: Requests per second that every contender can answer.
 EQUAL_RATE = 1000
-SATURATION, BESIDE = "saturation", f"{EQUAL_RATE} / s beside 1 MB reads"
-SHARES = {"20 %": 0.2, "50 %": 0.5, "80 %": 0.8}
-LOADS = [*SHARES, f"{EQUAL_RATE} / s", BESIDE]
+SATURATION, BESIDE_LARGE_READS = "saturation", f"{EQUAL_RATE} / s beside 1 MB reads"
+RATE_SHARES = {"20 %": 0.2, "50 %": 0.5, "80 %": 0.8}
+LOADS = [*RATE_SHARES, f"{EQUAL_RATE} / s", BESIDE_LARGE_READS]
 QUANTILES = {"p50": 500, "p99": 990, "p99.9": 999}
 #: The duration of a load in seconds, divided by the ``operations`` of the settings.
-SECONDS = 0.002
+SECONDS_PER_OPERATION = 0.002
 
 
 class LoadSetup(NamedTuple):
@@ -38,7 +38,7 @@ class LoadSetup(NamedTuple):
 SETUPS = [LoadSetup(callers, processes) for processes in (1, 4) for callers in (100, 1000)]
 
 
-def rows(settings: Settings) -> Iterator[Row]:
+def measure_rows(settings: Settings) -> Iterator[Row]:
     """Yield a row of the saturation and three rows of each load, for each number of callers and processes."""
     if TABLE not in settings.only:
         return
@@ -78,7 +78,7 @@ def _measure_contender(contender: str, setup: LoadSetup, settings: Settings) -> 
         streams, background_stream = program.streams[: setup.callers], program.streams[-1]
 
         def quantiles_at(rate: float, with_large_reads: bool = False) -> dict[str, float]:
-            count = max(2, round(rate * settings.operations * SECONDS))
+            count = max(2, round(rate * settings.operations * SECONDS_PER_OPERATION))
             background = (background_stream, megabyte) if with_large_reads else None
             return quantiles_of(load.send(streams, one, count, rate, background).latencies)
 
@@ -86,10 +86,10 @@ def _measure_contender(contender: str, setup: LoadSetup, settings: Settings) -> 
         load.send(streams, one, count)  # the first requests of the contender open the connections
         saturation = count / load.send(streams, one, count).clock
         results = {SATURATION: {"": saturation}}
-        results |= {share: quantiles_at(part * saturation) for share, part in SHARES.items()}
+        results |= {share: quantiles_at(part * saturation) for share, part in RATE_SHARES.items()}
         results[f"{EQUAL_RATE} / s"] = quantiles_at(EQUAL_RATE)
         if setup == SETUPS[0]:
-            results[BESIDE] = quantiles_at(EQUAL_RATE, with_large_reads=True)
+            results[BESIDE_LARGE_READS] = quantiles_at(EQUAL_RATE, with_large_reads=True)
         return results
 
 

@@ -25,10 +25,10 @@ from benchmarks.page import markdown
 from benchmarks.processes import ROOT, _end_server, run_python
 from benchmarks.processors import pin_client
 from benchmarks.sheets import Sheet
-from benchmarks.worker import open_client, prepare
+from benchmarks.worker import open_client, patch_if_pymongo
 
-WORK = 0.005  # seconds that the application works on a batch
-WORKS = ("waits", "computes")
+WORK_SECONDS = 0.005  # seconds that the application works on a batch
+WORK_KINDS = ("waits", "computes")
 #: For each reader, the driver and the kind of its cursor.
 READERS = {
     "gmongo": ("gmongo", "plain"),
@@ -38,10 +38,10 @@ READERS = {
     "PyMongo": ("pymongo", "plain"),
     "PyMongo, exhaust": ("pymongo", "exhaust"),
 }
-BASE = "gmongo"
+BASE_READER = "gmongo"
 #: The reader that must reach the target, and the maximum ratio at 5 ms of latency with an
 #: application that waits.
-JUDGED, TARGET = "gmongo, reading two ahead", 0.6
+JUDGED_READER, TARGET_RATIO = "gmongo, reading two ahead", 0.6
 
 
 class Reading(NamedTuple):
@@ -86,7 +86,7 @@ def far_server(latency: float) -> Iterator[int]:
 
 def read(reader: str, port: int, work: str) -> Reading:
     """Read all documents once in this process, and return the times."""
-    from benchmarks.far_server import BATCH_SIZE, BATCHES, COLLECTION, DATABASE
+    from benchmarks.far_server import BATCH_COUNT, BATCH_SIZE, COLLECTION, DATABASE
 
     driver, kind = READERS[reader]
     client = open_client(driver, port)
@@ -104,7 +104,7 @@ def read(reader: str, port: int, work: str) -> Reading:
             act()
             moments.append(time.perf_counter())
     client.close()
-    assert count == BATCHES * BATCH_SIZE, count
+    assert count == BATCH_COUNT * BATCH_SIZE, count
     batches = [after - before for before, after in pairwise(moments)]
     return Reading(moments[-1] - moments[0], statistics.median(batches) * 1000)
 
@@ -113,18 +113,18 @@ def _work_functions() -> dict[str, Callable[[], None]]:
     from gevent import sleep
 
     def compute() -> None:
-        end = time.perf_counter() + WORK
+        end = time.perf_counter() + WORK_SECONDS
         while time.perf_counter() < end:
             pass
 
-    return {"waits": lambda: sleep(WORK), "computes": compute}
+    return {"waits": lambda: sleep(WORK_SECONDS), "computes": compute}
 
 
 def measure(latencies: list[float], rounds: int, show_progress: Callable[[str], Any]) -> Iterator[ReaderTimes]:
     """Measure all readers in interleaved rounds."""
     for latency in latencies:
         with far_server(latency) as port:
-            for work in WORKS:
+            for work in WORK_KINDS:
                 show_progress(f"{latency:g} ms, the application {work}")
                 readings_of: dict[str, list[Reading]] = {reader: [] for reader in READERS}
                 for _ in range(rounds):
@@ -132,7 +132,7 @@ def measure(latencies: list[float], rounds: int, show_progress: Callable[[str], 
                         arguments = ["-m", "benchmarks.long_reads", "--reader", reader, "--port", str(port)]
                         readings_of[reader].append(Reading(*run_python([*arguments, "--work", work], 120)))
                 for reader, readings in readings_of.items():
-                    yield ReaderTimes(latency, work, reader, readings, readings_of[BASE])
+                    yield ReaderTimes(latency, work, reader, readings, readings_of[BASE_READER])
 
 
 def print_table(lines: list[ReaderTimes]) -> bool:
@@ -146,8 +146,8 @@ def print_table(lines: list[ReaderTimes]) -> bool:
         rows.append(cells)
     head = ["latency", "the application", "reader", "seconds", "ratio", "ms a batch", "ratio"]
     print(*markdown(Sheet("", head, [rows])), sep="\n")
-    judged = [line for line in lines if (line.latency, line.work, line.reader) == (5, "waits", JUDGED)]
-    return all(statistics.median(line.ratios("batch")) <= TARGET for line in judged)
+    judged = [line for line in lines if (line.latency, line.work, line.reader) == (5, "waits", JUDGED_READER)]
+    return all(statistics.median(line.ratios("batch")) <= TARGET_RATIO for line in judged)
 
 
 def main() -> int:
@@ -161,10 +161,10 @@ def main() -> int:
     parser.add_argument("--json", help="write every number to a file")
     parser.add_argument("--reader", choices=READERS, help=argparse.SUPPRESS)
     parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--work", choices=WORKS, help=argparse.SUPPRESS)
+    parser.add_argument("--work", choices=WORK_KINDS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.reader:
-        prepare(READERS[options.reader][0])
+        patch_if_pymongo(READERS[options.reader][0])
         pin_client()
         json.dump(read(options.reader, options.port, options.work), sys.stdout)
         return 0

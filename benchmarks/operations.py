@@ -15,14 +15,14 @@ TABLE = "operations"
 FEWEST = 2
 
 
-def rows(settings: Settings) -> Iterator[Row]:
+def measure_rows(settings: Settings) -> Iterator[Row]:
     """Measure all operations that the settings select."""
     for name, workload in WORKLOADS.items():
         if name not in settings.only:
             continue
         for greenlets in sizes(workload, settings.greenlets):
             settings.show_progress(f"{name}, {greenlets} greenlets")
-            yield _row(name, greenlets, settings)
+            yield _measure_row(name, greenlets, settings)
 
 
 def sizes(workload: Workload, selected: list[int] | None) -> list[int]:
@@ -39,7 +39,7 @@ def contenders(workload: Workload, selected: list[str]) -> list[str]:
     return [name for name in selected if name in CONTENDERS and (not workload.variant or name != "floor")]
 
 
-def _row(name: str, greenlets: int, settings: Settings) -> Row:
+def _measure_row(name: str, greenlets: int, settings: Settings) -> Row:
     with settings.workers() as workers:
         results_of, failures = take_turns(
             contenders(WORKLOADS[name], settings.contenders),

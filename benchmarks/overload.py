@@ -29,11 +29,11 @@ from gmongo.testing import DeploymentProcess
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 RATE = 500  # Requests per second that the server admits.
 BURST = 0.2  # Seconds: a server without recent requests admits RATE * BURST requests at once.
-PEAK = 300  # Number of simultaneous requests.
+PEAK_REQUEST_COUNT = 300  # Number of simultaneous requests.
 PAUSE = 0.4  # Seconds between two requests of a greenlet, on average.
 RETRY_SECONDS = 5.0  # Seconds after which the retry loop of the application ends.
 WARM_UP = 2.0  # Seconds in which the client uses up its retry tokens.
-SIZES = (50, 200, 300, 500, 1000)
+GREENLET_COUNTS = (50, 200, 300, 500, 1000)
 
 SendRequest = Callable[[MongoClient[Any]], int]
 
@@ -50,26 +50,26 @@ def send_one_request(client: MongoClient[Any]) -> int:
 def retry_immediately(client: MongoClient[Any]) -> int:
     """Call ``find_one`` until the request succeeds, without a pause. Return the number of calls."""
     until = monotonic() + RETRY_SECONDS
-    attempts = 0
+    attempt_count = 0
     while True:
-        attempts += 1
+        attempt_count += 1
         try:
             client.shop.orders.find_one({"_id": 1})
-            return attempts
+            return attempt_count
         except PyMongoError:
             if monotonic() > until:
-                raise RetriesStopped(attempts) from None
+                raise RetriesStopped(attempt_count) from None
 
 
 class RetriesStopped(PyMongoError):
     """Error of a request whose retries have reached the time limit.
 
-    :param attempts: the number of times that the application has sent the request.
+    :param attempt_count: the number of times that the application has sent the request.
     """
 
-    def __init__(self, attempts: int) -> None:
-        super().__init__(f"gave up after {attempts} attempts")
-        self.attempts = attempts
+    def __init__(self, attempt_count: int) -> None:
+        super().__init__(f"gave up after {attempt_count} attempts")
+        self.attempt_count = attempt_count
 
 
 STRATEGIES: dict[str, tuple[SendRequest, dict[str, Any]]] = {
@@ -82,7 +82,7 @@ STRATEGIES: dict[str, tuple[SendRequest, dict[str, Any]]] = {
 # Measurements
 
 
-class Tally:
+class RequestTally:
     """Counts of requests, attempts and failures since the last call of :meth:`reset_counts`.
 
     :param send: sends one request of the application.
@@ -95,7 +95,7 @@ class Tally:
     def reset_counts(self) -> None:
         """Reset the counts."""
         self.latencies: list[float] = []
-        self.failures = self.attempts = 0
+        self.failure_count = self.attempt_count = 0
         self._retries = self._client.retry_stats()["retries"]
         self._begin, self._processor = monotonic(), process_time()
 
@@ -103,32 +103,32 @@ class Tally:
         """Send one request, and count the attempts and the outcome."""
         begin = monotonic()
         try:
-            attempts = self._send(self._client)
-            self.attempts += attempts  # no greenlet switch between read and write
+            attempt_count = self._send(self._client)
+            self.attempt_count += attempt_count  # no greenlet switch between read and write
             self.latencies.append(monotonic() - begin)
         except PyMongoError as error:
-            self.attempts += getattr(error, "attempts", 1)
-            self.failures += 1
+            self.attempt_count += getattr(error, "attempt_count", 1)
+            self.failure_count += 1
 
     def results(self, strategy: str, greenlets: int) -> Result:
         """Return the rates since the last call of :meth:`reset_counts`."""
         seconds = monotonic() - self._begin
         retries = self._client.retry_stats()["retries"] - self._retries
-        requests = len(self.latencies) + self.failures
+        requests = len(self.latencies) + self.failure_count
         latencies = sorted(self.latencies) or [float("nan")]
         return Result(
             strategy,
             greenlets,
             requested=requests / seconds,
-            offered=(self.attempts + retries) / seconds,
+            offered=(self.attempt_count + retries) / seconds,
             served=len(self.latencies) / seconds,
-            failed=self.failures / max(requests, 1),
+            failed=self.failure_count / max(requests, 1),
             latency=(median(latencies), latencies[int(len(latencies) * 0.99)]),
             processor=(process_time() - self._processor) / seconds,
         )
 
 
-def _send_requests(tally: Tally) -> None:
+def _send_requests(tally: RequestTally) -> None:
     while True:
         gevent.sleep(random.expovariate(1 / PAUSE))
         tally.request()
@@ -138,7 +138,7 @@ def measure(uri: str, strategy: str, greenlets: int, seconds: float) -> Result:
     """Measure requests of `greenlets` greenlets for `seconds` seconds, after a warm-up."""
     send, options = STRATEGIES[strategy]
     with MongoClient[Any](uri, maxPoolSize=100, **options) as client:
-        tally = Tally(client, send)
+        tally = RequestTally(client, send)
         senders = [gevent.spawn(_send_requests, tally) for _ in range(greenlets)]
         gevent.sleep(WARM_UP)
         tally.reset_counts()
@@ -149,14 +149,14 @@ def measure(uri: str, strategy: str, greenlets: int, seconds: float) -> Result:
 
 
 def measure_peak(uri: str, strategy: str) -> Peak:
-    """Send nothing for a second, and then measure simultaneous requests of :data:`PEAK` greenlets."""
+    """Send nothing for a second, and then measure simultaneous requests of :data:`PEAK_REQUEST_COUNT` greenlets."""
     send, options = STRATEGIES[strategy]
     with MongoClient[Any](uri, maxPoolSize=100, minPoolSize=100, **options) as client:
         gevent.sleep(1.0)
-        tally = Tally(client, send)
+        tally = RequestTally(client, send)
         begin = monotonic()
-        gevent.joinall([gevent.spawn(tally.request) for _ in range(PEAK)])
-        commands = tally.attempts + int(client.retry_stats()["retries"])
+        gevent.joinall([gevent.spawn(tally.request) for _ in range(PEAK_REQUEST_COUNT)])
+        commands = tally.attempt_count + int(client.retry_stats()["retries"])
         return Peak(strategy, len(tally.latencies), commands, monotonic() - begin)
 
 
@@ -187,13 +187,13 @@ def main() -> None:
     results = []
     with rate_limited_server() as uri:
         peaks = [measure_peak(uri, strategy) for strategy in STRATEGIES]
-        for size in SIZES:
+        for size in GREENLET_COUNTS:
             for strategy in STRATEGIES:
                 results.append(measure(uri, strategy, size, options.seconds))
                 print(results[-1], flush=True)
     page = options.docs / "overload.md"
     text = page.read_text("utf-8")
-    for name, sheet in (("overload", table(results)), ("peak", peak_table(peaks, PEAK))):
+    for name, sheet in (("overload", table(results)), ("peak", peak_table(peaks, PEAK_REQUEST_COUNT))):
         text = replace_part(text, "\n".join(["", *markdown(sheet), ""]), name)
     page.write_text(text, "utf-8")
     draw(results, RATE, options.docs / "overload.png")

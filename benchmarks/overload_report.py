@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.sheets import Sheet
 
-NAMES = {"policy": "gmongo's policy", "naive": "an immediate retry loop", "none": "no retries"}
+TITLES = {"policy": "gmongo's policy", "naive": "an immediate retry loop", "none": "no retries"}
 
 
 class Result(NamedTuple):
@@ -52,7 +52,7 @@ def table(results: Sequence[Result]) -> Sheet:
     lines = [
         [
             str(each.greenlets),
-            NAMES[each.strategy],
+            TITLES[each.strategy],
             f"{each.requested:,.0f}",
             f"{each.offered:,.0f}",
             f"**{each.served:,.0f}**",
@@ -70,7 +70,7 @@ def peak_table(peaks: Sequence[Peak], request_count: int) -> Sheet:
     """Return the results of `request_count` simultaneous requests as a table."""
     head = ["strategy", "served", "failed", "commands sent", "seconds until the last request ended"]
     lines = [
-        [NAMES[strategy], f"**{served}**", str(request_count - served), f"{commands:,}", f"{seconds:.1f}"]
+        [TITLES[strategy], f"**{served}**", str(request_count - served), f"{commands:,}", f"{seconds:.1f}"]
         for strategy, served, commands, seconds in peaks
     ]
     return Sheet("", head, [lines])
@@ -88,7 +88,7 @@ def draw(results: Sequence[Result], rate: float, path: Path) -> None:
     styles = {"naive": ("C3", "s", 6), "policy": ("C0", "o", 9), "none": ("C7", "^", 5)}
     for strategy, (colour, marker, size) in styles.items():
         own = [each for each in results if each.strategy == strategy]
-        style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": size, "label": NAMES[strategy]}
+        style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": size, "label": TITLES[strategy]}
         left.plot(sizes, [each.offered for each in own], **style)
         right.plot(sizes, [each.served for each in own], **style)
     for axes, title in ((left, "load offered: commands a second"), (right, "goodput: requests served a second")):

@@ -17,10 +17,10 @@ from benchmarks import contest, latency, operations, service
 from benchmarks.record import Record
 from benchmarks.sheets import Sheet, failures, sheets_of
 
-NAME = "performance.md"
+PAGE_NAME = "performance.md"
 TABLES = (operations.TABLE, contest.TABLE)
 #: The page shows each operation with this number of greenlets.
-GREENLETS = 10
+SHOWN_GREENLET_COUNT = 10
 
 
 class PagePart(NamedTuple):
@@ -36,13 +36,13 @@ class PagePart(NamedTuple):
     description: str
 
 
-MEASURED = PagePart("measured", "performance.svg", "Ratios of CPU time, and throughput with many greenlets")
-CONTENDERS = PagePart("contenders", "contenders.svg", "CPU time per operation and latency of each client")
+MEASURED_PART = PagePart("measured", "performance.svg", "Ratios of CPU time, and throughput with many greenlets")
+CONTENDERS_PART = PagePart("contenders", "contenders.svg", "CPU time per operation and latency of each client")
 
 
 def part_of(record: Record) -> PagePart:
     """Return the part of the page that shows the results of a run."""
-    return CONTENDERS if any(record.tables.get(name) for name in (contest.TABLE, latency.TABLE)) else MEASURED
+    return CONTENDERS_PART if any(record.tables.get(name) for name in (contest.TABLE, latency.TABLE)) else MEASURED_PART
 
 
 def write(record: Record, directory: Path) -> Path:
@@ -51,7 +51,7 @@ def write(record: Record, directory: Path) -> Path:
     :returns: the path of ``performance.md``, which is created if it is missing.
     :raises ValueError: a page lacks a mark.
     """
-    page = directory / NAME
+    page = directory / PAGE_NAME
     text = page.read_text() if page.exists() else _empty_page()
     part = part_of(record)
     page.write_text(replace_part(text, "\n".join(results(record)), part.name))
@@ -94,7 +94,7 @@ def results(record: Record) -> Iterator[str]:
 def _selected_rows(record: Record) -> Record:
     """Return a record without the variants of operations, and with one number of greenlets for each operation."""
     rows = record.tables.get(operations.TABLE, [])
-    rows = [row for row in rows if row.greenlets == GREENLETS and "+" not in row.name]
+    rows = [row for row in rows if row.greenlets == SHOWN_GREENLET_COUNT and "+" not in row.name]
     return record._replace(tables={**record.tables, operations.TABLE: rows})
 
 
@@ -105,7 +105,9 @@ def _tables(record: Record, names: Iterable[str]) -> Iterator[str]:
 
 
 def _empty_page() -> str:
-    return "\n".join(["# Performance", "", *(mark for part in (CONTENDERS, MEASURED) for mark in marks(part.name)), ""])
+    return "\n".join(
+        ["# Performance", "", *(mark for part in (CONTENDERS_PART, MEASURED_PART) for mark in marks(part.name)), ""]
+    )
 
 
 def markdown(sheet: Sheet) -> Iterator[str]:

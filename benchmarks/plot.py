@@ -15,7 +15,7 @@ from benchmarks.sheets import ALL_TITLES, TITLES
 from benchmarks.targets import target_of
 
 COLOURS = {"gmongo": "C0", "pymongo": "C1", "floor": "C7"}
-WIDTH = 0.8
+BAR_GROUP_WIDTH = 0.8
 
 
 def write(record: Record, directory: Path) -> None:
@@ -25,7 +25,7 @@ def write(record: Record, directory: Path) -> None:
     """
     page.write(record, directory)
     part = page.part_of(record)
-    draw(record, directory / part.plot, _draw_contenders if part is page.CONTENDERS else _draw_measured)
+    draw(record, directory / part.plot, _draw_contenders if part is page.CONTENDERS_PART else _draw_measured)
 
 
 def draw(record: Record, path: Path, draw_parts: Callable[[Record, Any], None]) -> None:
@@ -56,9 +56,9 @@ def _draw_contenders(record: Record, axes: Any) -> None:
     """Draw the CPU time of an operation, and two quantiles of latency at each load."""
     rows = record.tables.get(contest.TABLE, [])
     for number, (name, title) in enumerate(ALL_TITLES.items()):
-        places = [place + (number + 0.5) * WIDTH / len(ALL_TITLES) for place in range(len(rows))]
-        axes[0].bar(places, [median_of(row, name) or 0 for row in rows], WIDTH / len(ALL_TITLES), label=title)
-    axes[0].set_xticks([place + WIDTH / 2 for place in range(len(rows))], list(contest.SHARES)[: len(rows)])
+        places = [place + (number + 0.5) * BAR_GROUP_WIDTH / len(ALL_TITLES) for place in range(len(rows))]
+        axes[0].bar(places, [median_of(row, name) or 0 for row in rows], BAR_GROUP_WIDTH / len(ALL_TITLES), label=title)
+    axes[0].set_xticks([place + BAR_GROUP_WIDTH / 2 for place in range(len(rows))], list(contest.SHARES)[: len(rows)])
     axes[0].set(title="CPU per operation, µs (lower is better)", yscale="log")
     setup = latency.SETUPS[0]
     by_name = {row.name: row for row in record.tables.get(latency.TABLE, []) if row.greenlets == setup.callers}
@@ -78,10 +78,10 @@ def _draw_contenders(record: Record, axes: Any) -> None:
 
 def _draw_bars(axes: Any, rows: list[Row], denominator: str, contenders: list[str], title: str) -> None:
     """Draw a group of bars for each row, and a line at the target of the row."""
-    width = WIDTH / len(contenders)
+    width = BAR_GROUP_WIDTH / len(contenders)
     for number, contender in enumerate(contenders):
         ratios = [ratio(row, contender, denominator) for row in rows]
-        places = [place - WIDTH / 2 + (number + 0.5) * width for place in range(len(rows))]
+        places = [place - BAR_GROUP_WIDTH / 2 + (number + 0.5) * width for place in range(len(rows))]
         heights = [each.median if each else 0 for each in ratios]
         spread = [
             [each.median - each.low if each else 0 for each in ratios],
@@ -90,7 +90,7 @@ def _draw_bars(axes: Any, rows: list[Row], denominator: str, contenders: list[st
         axes.bar(places, heights, width, yerr=spread, color=COLOURS[contender], label=TITLES[contender], capsize=2)
     targets = [(place, target) for place, row in enumerate(rows) if (target := target_of(row, denominator))]
     for place, target in targets:
-        axes.hlines(target.limit, place - WIDTH / 2, place + WIDTH / 2, color="C3", linewidth=2)
+        axes.hlines(target.limit, place - BAR_GROUP_WIDTH / 2, place + BAR_GROUP_WIDTH / 2, color="C3", linewidth=2)
     axes.hlines([], 0, 0, color="C3", linewidth=2, label="gmongo's target")
     axes.axhline(1, color="black", linestyle=":", linewidth=1)
     axes.set_xticks(range(len(rows)), [f"{row.name}\n{row.greenlets}" for row in rows], rotation=45, fontsize=8)

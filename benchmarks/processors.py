@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_ALLOWED = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+_ALLOWED_PROCESSORS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
 def _pin(position: int) -> None:
-    if len(_ALLOWED) > 1:
-        os.sched_setaffinity(0, {_ALLOWED[position]})
+    if len(_ALLOWED_PROCESSORS) > 1:
+        os.sched_setaffinity(0, {_ALLOWED_PROCESSORS[position]})
 
 
 def pin_client() -> None:
@@ -31,5 +31,5 @@ def pinned_to_server_processor() -> Iterator[None]:
     try:
         yield
     finally:
-        if _ALLOWED:
-            os.sched_setaffinity(0, _ALLOWED)
+        if _ALLOWED_PROCESSORS:
+            os.sched_setaffinity(0, _ALLOWED_PROCESSORS)

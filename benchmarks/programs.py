@@ -5,9 +5,9 @@ the path of a file. The file contains one BSON document with the documents ``que
 ``unsaved``, and the array ``pipeline``.
 
 Each caller (a greenlet, thread, task or goroutine) connects to the socket, and reads four bytes for
-each request. The highest byte is the index of an operation in :data:`KINDS`, and the other bytes
-are a count. The caller runs the operation `count` times, and answers with four bytes: the number of
-documents in all results. A caller ends at the end of its stream. Programs measure no times.
+each request. The highest byte is the index of an operation in :data:`DOCUMENT_COUNTS`, and the other
+bytes are a count. The caller runs the operation `count` times, and answers with four bytes: the
+number of documents in all results. A caller ends at the end of its stream. Programs measure no times.
 """
 
 from __future__ import annotations
@@ -26,7 +26,15 @@ from typing import IO, NamedTuple
 
 import bson
 
-from benchmarks.documents import BATCH, CHANGE, LARGE_DOCUMENT_BYTES, MANY, MEGABYTE_BATCH, QUERY, UNSAVED
+from benchmarks.documents import (
+    BATCH_SIZE,
+    CHANGE,
+    LARGE_DOCUMENT_BYTES,
+    MANY_COUNT,
+    MEGABYTE_BATCH_SIZE,
+    QUERY,
+    UNSAVED,
+)
 from benchmarks.load import Exchange
 from benchmarks.processes import ROOT, WorkerFailed, last_output_line
 from benchmarks.processors import pin_client
@@ -34,22 +42,22 @@ from benchmarks.real.driver_operations import PIPELINE
 from benchmarks.worker import POOL_SIZE
 
 #: The operations of a program in the order of their numbers, with the number of documents in each result.
-KINDS = {
+DOCUMENT_COUNTS = {
     "find_one": 1,
     "insert_one": 1,
     "update_one": 1,
-    "find_100": BATCH,
-    "find_megabyte": MEGABYTE_BATCH,
+    "find_100": BATCH_SIZE,
+    "find_megabyte": MEGABYTE_BATCH_SIZE,
     # The following operations need a real server.
-    "find_10000": MANY,
+    "find_10000": MANY_COUNT,
     "aggregate": 20,
     "bulk_write": 1000,
     "transaction": 3,
     "change_stream": 1,
     "first_operation": 1,
 }
-SOURCES, BUILT = Path(__file__).with_name("contenders"), ROOT / ".contenders"
-assert MEGABYTE_BATCH * LARGE_DOCUMENT_BYTES == 1_000_000
+SOURCE_FOLDER, BUILD_FOLDER = Path(__file__).with_name("contenders"), ROOT / ".contenders"
+assert MEGABYTE_BATCH_SIZE * LARGE_DOCUMENT_BYTES == 1_000_000
 _START_SECONDS, _BUILD_SECONDS = 120, 3600
 
 
@@ -99,11 +107,11 @@ def prepare_command(name: str) -> list[str]:
     contender = CONTENDERS[name]
     if not contender.tools:
         return [sys.executable, "-m", "benchmarks.contenders", name]
-    folder, done = BUILT / name, BUILT / name / "built"
-    sources = sorted(file for file in (SOURCES / name).rglob("*") if file.is_file())
+    folder, done = BUILD_FOLDER / name, BUILD_FOLDER / name / "built"
+    sources = sorted(file for file in (SOURCE_FOLDER / name).rglob("*") if file.is_file())
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()
     if not done.exists() or done.read_text() != digest:
-        shutil.copytree(SOURCES / name, folder, dirs_exist_ok=True)
+        shutil.copytree(SOURCE_FOLDER / name, folder, dirs_exist_ok=True)
         for step in contender.build:
             made = subprocess.run(
                 step.split(), cwd=folder, capture_output=True, text=True, timeout=_BUILD_SECONDS, check=False
@@ -195,5 +203,5 @@ def processor_seconds(processes: Sequence[int]) -> float:
 
 def exchange(operation: str, count: int = 1) -> Exchange:
     """Return a request to a caller, and the answer that the caller must send."""
-    request, answer = list(KINDS).index(operation) << 24 | count, KINDS[operation] * count
+    request, answer = list(DOCUMENT_COUNTS).index(operation) << 24 | count, DOCUMENT_COUNTS[operation] * count
     return Exchange(request.to_bytes(4, "big"), answer.to_bytes(4, "big"), 4)

@@ -15,15 +15,15 @@ import bson
 from bson import Int64, ObjectId, Timestamp
 
 from benchmarks.documents import (
-    BATCH,
+    BATCH_SIZE,
     DATABASE,
     DOCUMENT_BYTES,
     HUNDRED,
     LARGE,
-    LARGE_BATCH,
+    LARGE_BATCH_SIZE,
     LARGE_DOCUMENT_BYTES,
     MEGABYTE,
-    MEGABYTE_BATCH,
+    MEGABYTE_BATCH_SIZE,
     ONE,
     SAVED,
     ZIPF,
@@ -31,7 +31,7 @@ from benchmarks.documents import (
     stored_documents,
     stored_documents_of_sizes,
 )
-from benchmarks.variants import REPLICA_SET
+from benchmarks.variants import REPLICA_SET_NAME
 
 HEADER = struct.Struct("<iiii")
 INT32 = struct.Struct("<i")
@@ -42,8 +42,8 @@ OP_MSG = 2013
 MORE_TO_COME = 2
 #: From this size in bytes on, the server sends a body without copying it, because the copy would
 #: delay the client.
-LARGE_BODY = 1 << 20
-_MOMENT = Timestamp(1704067200, 1)
+LARGE_BODY_SIZE = 1 << 20
+_CLUSTER_TIME = Timestamp(1704067200, 1)
 
 _HELLO: dict[str, Any] = {
     "helloOk": True,
@@ -89,11 +89,8 @@ class Replies:
 
     def _batch(self, collection: bytes) -> bytes:
         if collection not in self._batches:
-            cursor = {
-                "firstBatch": _BATCHES[collection](),
-                "id": Int64(0),
-                "ns": f"{DATABASE}.{collection.decode()}",
-            }
+            namespace = f"{DATABASE}.{collection.decode()}"
+            cursor = {"firstBatch": _BATCHES[collection](), "id": Int64(0), "ns": namespace}
             self._batches[collection] = self._op_msg({"cursor": cursor, "ok": 1.0})
         return self._batches[collection]
 
@@ -122,9 +119,9 @@ class Replies:
 
 
 def _primary(name: str) -> dict[str, Any]:
-    now = {"ts": _MOMENT, "t": Int64(1)}
+    now = {"ts": _CLUSTER_TIME, "t": Int64(1)}
     return {
-        "setName": REPLICA_SET,
+        "setName": REPLICA_SET_NAME,
         "setVersion": 1,
         "hosts": [name],
         "me": name,
@@ -146,14 +143,14 @@ def _cluster_times() -> dict[str, Any]:
     A client needs equal CPU time for constant and for increasing times.
     """
     signature = {"hash": bytes(20), "keyId": Int64(7300000000000000001)}
-    return {"$clusterTime": {"clusterTime": _MOMENT, "signature": signature}, "operationTime": _MOMENT}
+    return {"$clusterTime": {"clusterTime": _CLUSTER_TIME, "signature": signature}, "operationTime": _CLUSTER_TIME}
 
 
 _BATCHES: dict[bytes, Callable[[], list[dict[str, Any]]]] = {
     ONE.encode(): lambda: [SAVED],
-    HUNDRED.encode(): lambda: stored_documents(BATCH, DOCUMENT_BYTES),
-    LARGE.encode(): lambda: stored_documents(LARGE_BATCH, LARGE_DOCUMENT_BYTES),
-    MEGABYTE.encode(): lambda: stored_documents(MEGABYTE_BATCH, LARGE_DOCUMENT_BYTES),
+    HUNDRED.encode(): lambda: stored_documents(BATCH_SIZE, DOCUMENT_BYTES),
+    LARGE.encode(): lambda: stored_documents(LARGE_BATCH_SIZE, LARGE_DOCUMENT_BYTES),
+    MEGABYTE.encode(): lambda: stored_documents(MEGABYTE_BATCH_SIZE, LARGE_DOCUMENT_BYTES),
     ZIPF.encode(): lambda: stored_documents_of_sizes(ZIPF_BYTES),
 }
 
@@ -168,4 +165,4 @@ def _command_offset(message: bytes) -> int:
 
 def _reply(request_id: int, opcode: int, body: bytes) -> list[bytes]:
     header = HEADER.pack(16 + len(body), request_id, request_id, opcode)
-    return [header + body] if len(body) < LARGE_BODY else [header, body]
+    return [header + body] if len(body) < LARGE_BODY_SIZE else [header, body]

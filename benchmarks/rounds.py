@@ -18,7 +18,7 @@ Contender = TypeVar("Contender")
 Outcome = TypeVar("Outcome")
 
 
-class Ratio(NamedTuple):
+class Quartiles(NamedTuple):
     """The median over all rounds, and the first and the third quartile."""
 
     median: float
@@ -74,20 +74,20 @@ def take_turns(
     return results, failures
 
 
-def summary(numbers: Sequence[float]) -> Ratio | None:
+def summary(numbers: Sequence[float]) -> Quartiles | None:
     """Return the median and the quartiles, or None if `numbers` is empty."""
     if len(numbers) < 2:
-        return Ratio(numbers[0], numbers[0], numbers[0]) if numbers else None
+        return Quartiles(numbers[0], numbers[0], numbers[0]) if numbers else None
     low, middle, high = quantiles(numbers, n=4, method="inclusive")
-    return Ratio(middle, low, high)
+    return Quartiles(middle, low, high)
 
 
-def ratio(row: Row, numerator: str, denominator: str) -> Ratio | None:
+def ratio(row: Row, numerator: str, denominator: str) -> Quartiles | None:
     """Return the ratio of two contenders, or None if a contender was not measured."""
     return _ratio(row.numbers.get(numerator, ()), row.numbers.get(denominator, ()))
 
 
-def ratio_to_row(row: Row, base: Row, contender: str) -> Ratio | None:
+def ratio_to_row(row: Row, base: Row, contender: str) -> Quartiles | None:
     """Return a contender's number in `row`, divided by its number in `base`.
 
     Return None if a number was not measured.
@@ -95,7 +95,7 @@ def ratio_to_row(row: Row, base: Row, contender: str) -> Ratio | None:
     return _ratio(row.numbers.get(contender, ()), base.numbers.get(contender, ()))
 
 
-def _ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Ratio | None:
+def _ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Quartiles | None:
     return summary([one / other for one, other in zip(numerators, denominators, strict=False)])
 
 

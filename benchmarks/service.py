@@ -23,12 +23,12 @@ from benchmarks.settings import Settings
 from benchmarks.worker import POOL_SIZE
 
 TABLE = "service"
-CALLERS, THREADS = 100, 32
+CALLER_COUNT, THREAD_COUNT = 100, 32
 #: Requests per second that every service can answer.
 EQUAL_RATE = 200
 ROUTES = {"/one": 1.0, "/hundred": 0.2}
 COST, SATURATION, MEMORY = "CPU of a request", "requests in a second", "memory of the worker"
-HALF, EQUAL = "latency at 50 %", f"latency at {EQUAL_RATE} / s"
+HALF_LATENCY, EQUAL_LATENCY = "latency at 50 %", f"latency at {EQUAL_RATE} / s"
 _START_SECONDS = 120
 
 
@@ -51,7 +51,7 @@ SERVICES = {
     "Flask, gunicorn/gevent, gmongo": Service(("flask", "gunicorn"), "gmongo", f"{_FLASK} -k gevent"),
     "Flask, gunicorn/gevent, PyMongo": Service(("flask", "gunicorn"), "pymongo", f"{_FLASK} -k gevent"),
     "Flask, gunicorn/gthread, PyMongo": Service(
-        ("flask", "gunicorn"), "pymongo", f"{_FLASK} -k gthread --threads {THREADS}"
+        ("flask", "gunicorn"), "pymongo", f"{_FLASK} -k gthread --threads {THREAD_COUNT}"
     ),
     "Starlette, uvicorn/uvloop, PyMongo": Service(
         ("starlette", "uvicorn", "uvloop"), "", f"{_UVICORN} benchmarks.services.starlette_service:app"
@@ -64,7 +64,7 @@ def missing_package(name: str) -> str | None:
     return next((package for package in SERVICES[name].packages if find_spec(package) is None), None)
 
 
-def rows(settings: Settings) -> Iterator[Row]:
+def measure_rows(settings: Settings) -> Iterator[Row]:
     """Measure each route of each service."""
     if TABLE not in settings.only:
         return
@@ -77,7 +77,7 @@ def rows(settings: Settings) -> Iterator[Row]:
             try:
                 with pinned_to_server_processor():
                     measured[name] = _measure_service(
-                        SERVICES[name], route, settings, max(CALLERS, round(settings.operations * share))
+                        SERVICES[name], route, settings, max(CALLER_COUNT, round(settings.operations * share))
                     )
             except WorkerFailed as failure:
                 failures[name] = str(failure)
@@ -90,9 +90,9 @@ def _measure_service(service: Service, route: str, settings: Settings, count: in
     uri = f"mongodb://127.0.0.1:{settings.servers.port('standalone')}/?maxPoolSize={POOL_SIZE}"
     with ExitStack() as stack:
         port, process = stack.enter_context(_running_service(service, uri))
-        streams = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(CALLERS)]
+        streams = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(CALLER_COUNT)]
         exchange = _exchange(streams[0], f"GET {route} HTTP/1.1\r\nHost: service\r\n\r\n".encode())
-        load.send(streams, exchange, 2 * CALLERS)  # the first requests open the connections
+        load.send(streams, exchange, 2 * CALLER_COUNT)  # the first requests open the connections
         workers = [process, *_child_processes(process)]
         before = processor_seconds(workers)
         saturation = count / load.send(streams, exchange, count).clock
@@ -101,7 +101,7 @@ def _measure_service(service: Service, route: str, settings: Settings, count: in
             (SATURATION, "/ s"): saturation,
             (MEMORY, "MB"): _resident_megabytes(workers[-1]),
         }
-        for name, rate in ((HALF, saturation / 2), (EQUAL, EQUAL_RATE)):
+        for name, rate in ((HALF_LATENCY, saturation / 2), (EQUAL_LATENCY, EQUAL_RATE)):
             latencies = load.send(streams, exchange, max(2, count // 2), rate).latencies
             numbers |= {(f"{name}, {quantile}", "ms"): number for quantile, number in quantiles_of(latencies).items()}
         return numbers

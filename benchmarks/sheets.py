@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 from benchmarks import contest, crowd, latency, operations, programs, service, stall, start
 from benchmarks.record import Record
-from benchmarks.rounds import Ratio, Row, median_of, ratio, ratio_to_row, summary
-from benchmarks.targets import TARGETS, Target, measured_ratio, target_of
+from benchmarks.rounds import Quartiles, Row, median_of, ratio, ratio_to_row, summary
+from benchmarks.targets import TARGETS, Target, measured_number, target_of
 
 TITLES = {"gmongo": "gmongo", "pymongo": "PyMongo", "floor": "floor"}
 #: The column titles of the contenders in tables that have several variants of PyMongo.
 ALL_TITLES = {name: contender.title for name, contender in programs.CONTENDERS.items()}
 #: The contenders in the numerator and the denominator of each ratio.
 RATIOS = (("gmongo", "pymongo"), ("gmongo", "floor"), ("pymongo", "floor"))
-REACHED, MISSED, NOTHING = "✓", "✗", "-"
+REACHED_MARK, MISSED_MARK, NO_NUMBER = "✓", "✗", "-"
 
 
 class Sheet(NamedTuple):
@@ -32,7 +32,7 @@ class Sheet(NamedTuple):
 
 def sheets(record: Record) -> Iterator[Sheet]:
     """Yield all tables of a run, and finally the table of the targets."""
-    yield from sheets_of(record, _SHEETS)
+    yield from sheets_of(record, _SHEET_FUNCTIONS)
     yield from targets(record)
 
 
@@ -41,14 +41,14 @@ def sheets_of(record: Record, names: Iterable[str]) -> Iterator[Sheet]:
     for name in names:
         rows = record.tables.get(name)
         if rows:
-            yield from _SHEETS[name](rows)
+            yield from _SHEET_FUNCTIONS[name](rows)
 
 
 def targets(record: Record) -> Iterator[Sheet]:
     """Yield a table of the targets whose numbers the run has measured, if any."""
     rows = record.rows()
     units = {row.name: row.unit for row in rows}
-    measured = [(target, number) for target in TARGETS if (number := measured_ratio(target, rows))]
+    measured = [(target, number) for target in TARGETS if (number := measured_number(target, rows))]
     lines = [_target_line(target, number, units[target.row]) for target, number in measured]
     if lines:
         yield Sheet("Targets for gmongo", ["row", "greenlets", "quantity", "target", "measured"], [lines])
@@ -61,11 +61,11 @@ def _operations(rows: Sequence[Row]) -> Iterator[Sheet]:
     head += [f"{TITLES[numerator]} / {TITLES[denominator]}" for numerator, denominator in pairs]
     head += [f"{TITLES[name]} µs" for name in contenders]
     names = dict.fromkeys(row.name for row in rows)
-    groups = [[_operation(row, pairs, contenders) for row in rows if row.name == name] for name in names]
+    groups = [[_operation_line(row, pairs, contenders) for row in rows if row.name == name] for name in names]
     yield Sheet("Client CPU time per operation: median of the ratios, ± half the interquartile range", head, groups)
 
 
-def _operation(row: Row, pairs: Sequence[tuple[str, str]], contenders: Sequence[str]) -> list[str]:
+def _operation_line(row: Row, pairs: Sequence[tuple[str, str]], contenders: Sequence[str]) -> list[str]:
     ratios = [_ratio(row, numerator, denominator) for numerator, denominator in pairs]
     return [row.name, str(row.greenlets), *ratios, *(_rounded(median_of(row, name)) for name in contenders)]
 
@@ -113,10 +113,10 @@ def _contest(rows: Sequence[Row]) -> Iterator[Sheet]:
         numbers = []
         for row in rows:
             median = median_of(row, name)
-            numbers.append(NOTHING if median is None else f"{median:.1f}")
-            numbers.append(NOTHING if name == "gmongo" else _ratio(row, "gmongo", name))
+            numbers.append(NO_NUMBER if median is None else f"{median:.1f}")
+            numbers.append(NO_NUMBER if name == "gmongo" else _ratio(row, "gmongo", name))
         lines.append([ALL_TITLES[name], *numbers])
-    yield Sheet(f"CPU time of each client per operation, with {contest.CALLERS} callers: medians", head, [lines])
+    yield Sheet(f"CPU time of each client per operation, with {contest.CALLER_COUNT} callers: medians", head, [lines])
 
 
 def _measured_contenders(rows: Sequence[Row]) -> list[str]:
@@ -129,7 +129,7 @@ def _latency(rows: Sequence[Row]) -> Iterator[Sheet]:
     def cell(load: str, setup: latency.LoadSetup, name: str) -> str:
         places = [(latency.row_name(load, setup, quantile), setup.callers) for quantile in latency.QUANTILES]
         medians = [median_of(by_place[place], name) for place in places if place in by_place]
-        return " · ".join(_significant_digits(number) for number in medians if number is not None) or NOTHING
+        return " · ".join(_significant_digits(number) for number in medians if number is not None) or NO_NUMBER
 
     for setup in latency.SETUPS:
         saturation = by_place.get((latency.row_name(latency.SATURATION, setup), setup.callers))
@@ -152,16 +152,17 @@ def _service(rows: Sequence[Row]) -> Iterator[Sheet]:
 
     def cell(name: str, route: str, quantity: str) -> str:
         median = median_of(by_name[f"{route}: {quantity}"], name)
-        return NOTHING if median is None else _significant_digits(median)
+        return NO_NUMBER if median is None else _significant_digits(median)
 
-    head = ["service", "requests / s", "CPU ms", f"{service.HALF}, ms", f"{service.EQUAL}, ms", "memory MB"]
+    head = ["service", "requests / s", "CPU ms"]
+    head += [f"{service.HALF_LATENCY}, ms", f"{service.EQUAL_LATENCY}, ms", "memory MB"]
     for route in service.ROUTES:
         cost = by_name.get(f"{route}: {service.COST}")
         lines = []
         for name in [name for name in service.SERVICES if cost and median_of(cost, name)]:
             times = [
                 " · ".join(cell(name, route, f"{what}, {quantile}") for quantile in latency.QUANTILES)
-                for what in (service.HALF, service.EQUAL)
+                for what in (service.HALF_LATENCY, service.EQUAL_LATENCY)
             ]
             numbers = [cell(name, route, what) for what in (service.SATURATION, service.COST)]
             lines.append([name, *numbers, *times, cell(name, route, service.MEMORY)])
@@ -169,7 +170,7 @@ def _service(rows: Sequence[Row]) -> Iterator[Sheet]:
             yield Sheet(f"The service, {route}: latency as p50 · p99 · p99.9", head, [lines])
 
 
-_SHEETS = {
+_SHEET_FUNCTIONS = {
     operations.TABLE: _operations,
     crowd.TABLE: _many_greenlets,
     stall.TABLE: partial(_two_drivers, "Stalls of the event loop: medians"),
@@ -191,18 +192,13 @@ def _ratio(row: Row, numerator: str, denominator: str) -> str:
     result = ratio(row, numerator, denominator)
     if numerator == "gmongo":
         return _number(result, target_of(row, denominator))
-    return NOTHING if result is None else _three_digits(result.median)
+    return NO_NUMBER if result is None else _three_digits(result.median)
 
 
-def _target_line(target: Target, number: Ratio, unit: str) -> list[str]:
+def _target_line(target: Target, number: Quartiles, unit: str) -> list[str]:
     limit = f"{'≥' if target.at_least else '≤'} {target.limit:.2f}"
-    return [
-        target.row,
-        str(target.greenlets or ""),
-        _target_name(target.denominator, unit),
-        limit,
-        _number(number, target),
-    ]
+    name = _target_name(target.denominator, unit)
+    return [target.row, str(target.greenlets or ""), name, limit, _number(number, target)]
 
 
 def _target_name(denominator: str | int | None, unit: str) -> str:
@@ -213,11 +209,11 @@ def _target_name(denominator: str | int | None, unit: str) -> str:
     return f"gmongo / {TITLES.get(denominator) or ALL_TITLES.get(denominator, denominator)}"
 
 
-def _number(number: Ratio | None, target: Target | None) -> str:
+def _number(number: Quartiles | None, target: Target | None) -> str:
     if number is None:
-        return NOTHING
+        return NO_NUMBER
     spread = abs((number.high - number.low) / 2 / number.median) if number.median else 0.0
-    mark = "" if target is None else f" {REACHED}" if target.is_reached(number.median) else f" {MISSED}"
+    mark = "" if target is None else f" {REACHED_MARK}" if target.is_reached(number.median) else f" {MISSED_MARK}"
     return f"{_three_digits(number.median)} ±{spread:.0%}{mark}"
 
 
@@ -230,7 +226,7 @@ def _significant_digits(number: float) -> str:
 
 
 def _rounded(number: float | None) -> str:
-    return NOTHING if number is None else f"{number:.0f}"
+    return NO_NUMBER if number is None else f"{number:.0f}"
 
 
 def failures(rows: Iterable[Row]) -> list[str]:

@@ -18,9 +18,9 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
-from benchmarks.documents import DATABASE, LARGE, LARGE_BATCH, ONE, documents_without_id
+from benchmarks.documents import DATABASE, LARGE, LARGE_BATCH_SIZE, ONE, documents_without_id
 from benchmarks.processors import pin_client
-from benchmarks.worker import open_client, prepare
+from benchmarks.worker import open_client, patch_if_pymongo
 
 REPETITIONS = 3
 TICK_SECONDS = 0.0002
@@ -87,8 +87,8 @@ def read(collection: Any) -> float:
         first = first or perf_counter() - start
         if number % DOCUMENTS_BETWEEN_PAUSES == 0:
             gevent.sleep(PAUSE_SECONDS)
-    if number != LARGE_BATCH:
-        raise AssertionError(f"read {number} documents, not {LARGE_BATCH}")
+    if number != LARGE_BATCH_SIZE:
+        raise AssertionError(f"read {number} documents, not {LARGE_BATCH_SIZE}")
     return first
 
 
@@ -98,8 +98,8 @@ def iterate(collection: Any) -> list[Any]:
     The caller frees the documents after the measurement, because their deallocation takes 15 ms.
     """
     documents = list(collection.find())
-    if len(documents) != LARGE_BATCH:
-        raise AssertionError(f"read {len(documents)} documents, not {LARGE_BATCH}")
+    if len(documents) != LARGE_BATCH_SIZE:
+        raise AssertionError(f"read {len(documents)} documents, not {LARGE_BATCH_SIZE}")
     return documents
 
 
@@ -119,7 +119,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True, help="port of the canned server on 127.0.0.1")
     options = parser.parse_args()
     pin_client()
-    prepare(options.contender)
+    patch_if_pymongo(options.contender)
     client = open_client(options.contender, options.port)
     times = measure(client[DATABASE])
     client.close()

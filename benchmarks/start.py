@@ -29,27 +29,27 @@ class Import(NamedTuple):
     measured: str
 
 
-GEVENT, PATCH = "import gevent", "import gevent; from gevent import monkey; monkey.patch_all()"
+IMPORT_GEVENT, IMPORT_AND_PATCH_GEVENT = "import gevent", "import gevent; from gevent import monkey; monkey.patch_all()"
 # "import gmongo" alone imports no module of the driver. The import of `MongoClient` imports the
 # driver.
-_OWN, _PEER = "from gmongo import MongoClient", "from pymongo import MongoClient"
+_IMPORT_GMONGO, _IMPORT_PYMONGO = "from gmongo import MongoClient", "from pymongo import MongoClient"
 #: gmongo imports gevent, unlike PyMongo. Therefore the table shows the imports with and without gevent.
 IMPORTS = {
-    "import, the driver alone": {"gmongo": Import("", _OWN), "pymongo": Import("", _PEER)},
+    "import, the driver alone": {"gmongo": Import("", _IMPORT_GMONGO), "pymongo": Import("", _IMPORT_PYMONGO)},
     "import, gevent and patching included": {
-        "gmongo": Import("", _OWN),
-        "pymongo": Import("", f"{PATCH}; {_PEER}"),
+        "gmongo": Import("", _IMPORT_GMONGO),
+        "pymongo": Import("", f"{IMPORT_AND_PATCH_GEVENT}; {_IMPORT_PYMONGO}"),
     },
     "import, gevent already there": {
-        "gmongo": Import(GEVENT, _OWN),
-        "pymongo": Import(GEVENT, _PEER),
+        "gmongo": Import(IMPORT_GEVENT, _IMPORT_GMONGO),
+        "pymongo": Import(IMPORT_GEVENT, _IMPORT_PYMONGO),
     },
     "import, gevent already there, PyMongo patched": {
-        "gmongo": Import(GEVENT, _OWN),
-        "pymongo": Import(PATCH, _PEER),
+        "gmongo": Import(IMPORT_GEVENT, _IMPORT_GMONGO),
+        "pymongo": Import(IMPORT_AND_PATCH_GEVENT, _IMPORT_PYMONGO),
     },
 }
-_PROGRAM = """{before}
+_PROGRAM_TEMPLATE = """{before}
 from time import process_time
 start = process_time()
 {measured}
@@ -57,7 +57,7 @@ print((process_time() - start) * 1000)
 """
 
 
-def rows(settings: Settings) -> Iterator[Row]:
+def measure_rows(settings: Settings) -> Iterator[Row]:
     """Measure gmongo and PyMongo in interleaved rounds: first all imports, then the memory."""
     if TABLE not in settings.only:
         return
@@ -78,7 +78,7 @@ def rows(settings: Settings) -> Iterator[Row]:
 
 def _import_measurement(imports: dict[str, Import], timeout: float) -> Callable[[str], float]:
     def measure(driver: str) -> float:
-        return float(run_python(["-c", _PROGRAM.format(**imports[driver]._asdict())], timeout))
+        return float(run_python(["-c", _PROGRAM_TEMPLATE.format(**imports[driver]._asdict())], timeout))
 
     return measure
 

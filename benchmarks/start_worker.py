@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.worker import open_client, prepare
+from benchmarks.worker import open_client, patch_if_pymongo
 
 #: The number of further clients. The number is large, because the first of these clients use
 #: memory that the import left free.
@@ -40,7 +40,7 @@ def resident_memory() -> int:
 
 def measure(driver: str, port: int) -> tuple[float, float]:
     """Return the memory of the first client in megabytes, and of a further client in kilobytes."""
-    prepare(driver)
+    patch_if_pymongo(driver)
     at_first = settled_resident_memory()
     clients = [open_client(driver, port)]
     clients[0].admin.command("ping")

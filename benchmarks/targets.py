@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from benchmarks import contest, crowd, stall, start
-from benchmarks.rounds import Ratio, Row, ratio, ratio_to_row, summary
+from benchmarks.rounds import Quartiles, Row, ratio, ratio_to_row, summary
 
 
 class Target(NamedTuple):
@@ -31,37 +31,37 @@ class Target(NamedTuple):
 
 
 WRITES = ("insert_one", "update_one", "delete_one")
-SPECIAL = ("stable_api", "timeout", "tls", "replica_set")
+SPECIAL_VARIANTS = ("stable_api", "timeout", "tls", "replica_set")
 TARGETS = [
     Target("find_one", 1, "pymongo", 0.28),
     *(Target("find_one", greenlets, "floor", 1.6) for greenlets in (10, 100)),
     Target("find_one", 1000, "pymongo", 0.20),
     *(Target(name, greenlets, "pymongo", 0.20) for name in WRITES for greenlets in (10, 100)),
     *(Target(name, 1000, "pymongo", 0.22) for name in WRITES),
-    *(Target(contest.row_name(name), contest.CALLERS, "rust", 1.0) for name in contest.SHARES),
-    Target(contest.row_name("find_100"), contest.CALLERS, "floor", 1.1),
+    *(Target(contest.row_name(name), contest.CALLER_COUNT, "rust", 1.0) for name in contest.SHARES),
+    Target(contest.row_name("find_100"), contest.CALLER_COUNT, "floor", 1.1),
     *(Target("insert_many", greenlets, "pymongo", 0.70) for greenlets in (1, 10)),
-    *(Target(f"{name}+{each}", 10, "pymongo", 0.22) for each in SPECIAL for name in ("find_one", *WRITES[:2])),
+    *(Target(f"{name}+{each}", 10, "pymongo", 0.22) for each in SPECIAL_VARIANTS for name in ("find_one", *WRITES[:2])),
     Target("find_one+secondary", 10, "pymongo", 0.22),
     Target("find_one+10_connections", 100, "pymongo", 0.20),
     *(Target(f"{name}+10_connections", 100, "pymongo", 0.22) for name in WRITES[:2]),
     Target("find_one+listener", 10, "pymongo", 0.22),
     Target("find_one+debug", 10, "pymongo", 0.45),
     Target(crowd.THROUGHPUT, 1000, crowd.BASE, 0.90, at_least=True),
-    *(Target(name, None, None, 5.0) for name in (stall.READ, stall.ITERATE, stall.INSERT)),
-    Target(stall.FIRST, None, "pymongo", 0.20),
+    *(Target(name, None, None, 5.0) for name in (stall.READ_STALL, stall.LIST_STALL, stall.INSERT_STALL)),
+    Target(stall.FIRST_DOCUMENT, None, "pymongo", 0.20),
     *(Target(name, None, "pymongo", 1.0) for name in start.IMPORTS),
     *(Target(name, None, "pymongo", 0.70) for name in (start.FIRST_CLIENT, start.FURTHER_CLIENT)),
 ]
-_BY_PLACE = {(target.row, target.greenlets, target.denominator): target for target in TARGETS}
+_TARGET_BY_PLACE = {(target.row, target.greenlets, target.denominator): target for target in TARGETS}
 
 
 def target_of(row: Row, denominator: str | int | None) -> Target | None:
     """Return the target of a number in a row, or None if the number has no target."""
-    return _BY_PLACE.get((row.name, row.greenlets, denominator))
+    return _TARGET_BY_PLACE.get((row.name, row.greenlets, denominator))
 
 
-def measured_ratio(target: Target, rows: Iterable[Row]) -> Ratio | None:
+def measured_number(target: Target, rows: Iterable[Row]) -> Quartiles | None:
     """Return the number of a target in `rows`, or None if the number was not measured."""
     by_place = {(row.name, row.greenlets): row for row in rows}
     row = by_place.get((target.row, target.greenlets))

@@ -1,8 +1,8 @@
 """CPU time of telemetry: ``python -m benchmarks.telemetry``.
 
 The benchmark measures the CPU time of ``find_one`` on the canned server. The benchmark compares a
-client without observers, a traced client without a provider, and clients with observers. One variant
-calls the client without observers inside handwritten spans, which have the attributes of the
+client without observers, a traced client without a tracer provider, and clients with observers. One
+variant calls the client without observers inside handwritten spans, which have the attributes of the
 driver's spans. Each round measures all variants, and the result of a variant is its fastest round.
 """
 
@@ -55,9 +55,9 @@ def handwritten_spans(tracer: Any, collection: Any, address: tuple[str, int]) ->
 
 def variants(uri: str) -> tuple[dict[str, Callable[[], Any]], list[MongoClient[Any]]]:
     """Return the function that each variant measures, and the clients that the caller must close."""
-    provider, meters = TracerProvider(shutdown_on_exit=False), MeterProvider(shutdown_on_exit=False)
-    tracing = {"enabled": True, "tracer_provider": provider}
-    metrics = {"enabled": True, "meter_provider": meters}
+    tracer_provider, meter_provider = TracerProvider(shutdown_on_exit=False), MeterProvider(shutdown_on_exit=False)
+    tracing = {"enabled": True, "tracer_provider": tracer_provider}
+    metrics = {"enabled": True, "meter_provider": meter_provider}
     options: dict[str, dict[str, Any]] = {
         "without observers": {},
         "traced, no provider": {"tracing": {"enabled": True}},
@@ -72,7 +72,7 @@ def variants(uri: str) -> tuple[dict[str, Callable[[], Any]], list[MongoClient[A
     plain.bench[ONE].find_one()
     assert plain.address is not None
     functions["handwritten spans"] = handwritten_spans(
-        provider.get_tracer("application"), plain.bench[ONE], plain.address
+        tracer_provider.get_tracer("application"), plain.bench[ONE], plain.address
     )
     return {name: functions[name] for name in DENOMINATORS}, list(clients.values())
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 ServerKind = Literal["standalone", "replica set", "tls"]
 #: The name of the canned replica set.
-REPLICA_SET = "bench"
+REPLICA_SET_NAME = "bench"
 
 
 class Variant(NamedTuple):
@@ -31,8 +31,8 @@ VARIANTS = {
     "timeout": Variant({"timeoutMS": "10000"}),
     "10_connections": Variant({"maxPoolSize": "10"}),
     "tls": Variant({"tls": "true", "tlsAllowInvalidCertificates": "true"}, "tls"),
-    "replica_set": Variant({"replicaSet": REPLICA_SET}, "replica set"),
-    "secondary": Variant({"replicaSet": REPLICA_SET, "readPreference": "secondaryPreferred"}, "replica set"),
+    "replica_set": Variant({"replicaSet": REPLICA_SET_NAME}, "replica set"),
+    "secondary": Variant({"replicaSet": REPLICA_SET_NAME, "readPreference": "secondaryPreferred"}, "replica set"),
 }
 
 

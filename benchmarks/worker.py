@@ -25,7 +25,7 @@ SELECTION_TIMEOUT_MS = 5000
 Opened = tuple["dict[str, Operation]", Callable[[], None]]
 
 
-def prepare(contender: str) -> None:
+def patch_if_pymongo(contender: str) -> None:
     """Monkey-patch the process for PyMongo, before the import of further modules."""
     if contender == "pymongo":
         from gevent import monkey
@@ -45,15 +45,13 @@ def open_client(package: str, port: int, options: Mapping[str, str] = MappingPro
 
     text = "&".join(f"{name}={value}" for name, value in {"maxPoolSize": POOL_SIZE, **options}.items())
     return importlib.import_module(package).MongoClient(
-        f"mongodb://127.0.0.1:{port}/?{text}",
-        serverSelectionTimeoutMS=SELECTION_TIMEOUT_MS,
-        **settings,
+        f"mongodb://127.0.0.1:{port}/?{text}", serverSelectionTimeoutMS=SELECTION_TIMEOUT_MS, **settings
     )
 
 
 def _open_driver(options: argparse.Namespace) -> Opened:
     package = options.contender
-    prepare(package)
+    patch_if_pymongo(package)
     from benchmarks.variants import VARIANTS, Variant, settings_of
     from benchmarks.workloads import bulk_operations, driver_operations
 

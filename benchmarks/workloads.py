@@ -11,11 +11,11 @@ import gevent
 from gevent.event import Event
 
 from benchmarks.documents import (
-    BATCH,
+    BATCH_SIZE,
     CHANGE,
     DATABASE,
     HUNDRED,
-    MANY,
+    MANY_COUNT,
     MEGABYTE,
     ONE,
     QUERY,
@@ -60,7 +60,7 @@ class Workload(NamedTuple):
     variant: str | None = None
 
 
-def _variants(variant: str, *names: str, greenlets: int = 10) -> Iterator[tuple[str, Workload]]:
+def _variant_workloads(variant: str, *names: str, greenlets: int = 10) -> Iterator[tuple[str, Workload]]:
     for name in names:
         result = SAVED if name == "find_one" else 1
         yield f"{name}+{variant}", Workload(name, 1, result, greenlets=(greenlets,), variant=variant)
@@ -71,17 +71,17 @@ WORKLOADS = {
     "insert_one": Workload("insert_one", 1, 1),
     "update_one": Workload("update_one", 1, 1),
     "delete_one": Workload("delete_one", 1, 1),
-    "find_100": Workload("find_100", 0.25, BATCH),
-    "find_zipf": Workload("find_zipf", 0.2, BATCH, greenlets=(10, 100)),
-    "insert_many": Workload("insert_many", 0.0006, MANY, greenlets=(1, 10), max_greenlets=10),
-    **dict(_variants("listener", "find_one")),
-    **dict(_variants("debug", "find_one")),
-    **dict(_variants("stable_api", "find_one", "insert_one", "update_one")),
-    **dict(_variants("timeout", "find_one", "insert_one", "update_one")),
-    **dict(_variants("tls", "find_one", "insert_one", "update_one")),
-    **dict(_variants("replica_set", "find_one", "insert_one", "update_one")),
-    **dict(_variants("secondary", "find_one")),
-    **dict(_variants("10_connections", "find_one", "insert_one", "update_one", greenlets=100)),
+    "find_100": Workload("find_100", 0.25, BATCH_SIZE),
+    "find_zipf": Workload("find_zipf", 0.2, BATCH_SIZE, greenlets=(10, 100)),
+    "insert_many": Workload("insert_many", 0.0006, MANY_COUNT, greenlets=(1, 10), max_greenlets=10),
+    **dict(_variant_workloads("listener", "find_one")),
+    **dict(_variant_workloads("debug", "find_one")),
+    **dict(_variant_workloads("stable_api", "find_one", "insert_one", "update_one")),
+    **dict(_variant_workloads("timeout", "find_one", "insert_one", "update_one")),
+    **dict(_variant_workloads("tls", "find_one", "insert_one", "update_one")),
+    **dict(_variant_workloads("replica_set", "find_one", "insert_one", "update_one")),
+    **dict(_variant_workloads("secondary", "find_one")),
+    **dict(_variant_workloads("10_connections", "find_one", "insert_one", "update_one", greenlets=100)),
 }
 
 

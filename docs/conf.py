@@ -79,7 +79,7 @@ EXTERNAL_PAGES = {
 _LINK = re.compile(r"\[([^\]\[]*)\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
-def _site_links(text: str, page: Path, folder: Path) -> str:
+def _convert_to_site_links(text: str, page: Path, folder: Path) -> str:
     """Return the text of a page with links that work on the site.
 
     :param page: the path of the page on the site.
@@ -87,11 +87,11 @@ def _site_links(text: str, page: Path, folder: Path) -> str:
     """
     pages = {(ROOT / source).resolve(): HERE / f"{name}.md" for name, source in EXTERNAL_PAGES.items()}
 
-    def link(match: re.Match[str]) -> str:
+    def convert_link(match: re.Match[str]) -> str:
         shown, path, anchor = match[1], match[2], match[3] or ""
         target = (folder / path).resolve()
         if target.is_dir():
-            target = _nearest_readme(target)
+            target = _find_nearest_readme(target)
         target = pages.get(target, target)
         relative = os.path.relpath(target, page.parent)
         if target.is_relative_to(HERE):
@@ -99,31 +99,31 @@ def _site_links(text: str, page: Path, folder: Path) -> str:
         # Sphinx copies the target of a `path:` link to the site, and reports a link to a missing file.
         return f"[{shown}](path:{relative})" if target.exists() else match[0]
 
-    return _LINK.sub(link, text)
+    return _LINK.sub(convert_link, text)
 
 
-def _nearest_readme(folder: Path) -> Path:
+def _find_nearest_readme(folder: Path) -> Path:
     """Return the README of a folder, or the README of its nearest parent that has one."""
     readme = folder / "README.md"
-    return readme if readme.exists() else _nearest_readme(folder.parent)
+    return readme if readme.exists() else _find_nearest_readme(folder.parent)
 
 
 def _convert_links(_app: Any, name: str, content: list[str]) -> None:
     page = HERE / f"{name}.md"
     if name in EXTERNAL_PAGES:
         source = ROOT / EXTERNAL_PAGES[name]
-        content[0] = _site_links(source.read_text(encoding="utf-8"), page, source.parent)
+        content[0] = _convert_to_site_links(source.read_text(encoding="utf-8"), page, source.parent)
     elif page.exists():
-        content[0] = _site_links(content[0], page, page.parent)
+        content[0] = _convert_to_site_links(content[0], page, page.parent)
 
 
-_EMPTY_HEAD = re.compile(r"<th[^>]*>(<p></p>)?</th>")
+_EMPTY_HEADER_CELL = re.compile(r"<th[^>]*>(<p></p>)?</th>")
 
 
 def _convert_empty_headers(_app: Any, _name: str, _template: str, context: dict[str, Any], _tree: Any) -> None:
     """Convert header cells without text, which confuse screen readers, to plain cells."""
     if "body" in context:
-        context["body"] = _EMPTY_HEAD.sub("<td></td>", context["body"])
+        context["body"] = _EMPTY_HEADER_CELL.sub("<td></td>", context["body"])
 
 
 def setup(app: Any) -> None:

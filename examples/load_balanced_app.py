@@ -29,16 +29,16 @@ _END_COMMANDS = ("commitTransaction", "abortTransaction")
 class ServiceWatch(CommandListener):
     """Listener that records the services that each cursor and each transaction used.
 
-    :ivar commands: the number of commands of each service.
+    :ivar command_counts: the number of commands of each service.
     """
 
     def __init__(self) -> None:
-        self.commands: Counter[Any] = Counter()
+        self.command_counts: Counter[Any] = Counter()
         self._services: defaultdict[Hashable, set[Any]] = defaultdict(set)
 
     def started(self, event: CommandStartedEvent) -> None:
         """Record the service of a command, and the cursor or transaction of the command."""
-        self.commands[event.service_id] += 1
+        self.command_counts[event.service_id] += 1
         if event.command_name == "getMore":
             self._services["cursor", event.command["getMore"]].add(event.service_id)
         elif "autocommit" in event.command and event.command_name not in _END_COMMANDS:
@@ -118,7 +118,7 @@ def main(customers: int = 60, concurrency: int = 10) -> int:
         Pool(concurrency).map(shop.serve_customer, range(customers))
         stock = shop.stock.find_one()
         print("orders:", len(shop.order_numbers()), "pieces left:", stock and stock["left"])
-    for service, number in watch.commands.items():
+    for service, number in watch.command_counts.items():
         print(f"service {service}: {number} commands")
     print(f"{watch.count} cursors and transactions, {len(watch.on_several_services)} of them on several services")
     return 1 if watch.on_several_services else 0

@@ -33,8 +33,8 @@ class Result(NamedTuple):
 
     visits: list[Visit]
     seconds: float
-    workers: list[dict[str, Any]]
-    documents: int
+    worker_healths: list[dict[str, Any]]
+    document_count: int
 
     @property
     def latencies(self) -> list[float]:
@@ -47,14 +47,14 @@ class Result(NamedTuple):
         return [visit.failure for visit in self.visits if visit.failure is not None]
 
     @property
-    def posted(self) -> int:
+    def posted_count(self) -> int:
         """The number of notes for which the application returned status 201."""
-        return sum(visit.stored for visit in self.visits)
+        return sum(visit.is_stored for visit in self.visits)
 
     @property
     def is_good(self) -> bool:
         """True if all requests succeeded, and the collection has a document for each visit."""
-        return not self.failures and self.documents == self.posted == len(self.visits)
+        return not self.failures and self.document_count == self.posted_count == len(self.visits)
 
 
 def main() -> int:
@@ -117,19 +117,19 @@ def run(arguments: argparse.Namespace, console: Console) -> Result:
             visits = visit(port, topic, arguments, console)
             seconds = perf_counter() - start
             healths = worker_healths(port, server_options.workers)
-        stored = notes.count_documents({"topic": topic})
+        document_count = notes.count_documents({"topic": topic})
         notes.delete_many({"topic": topic})
-        return Result(visits, seconds, healths, stored)
+        return Result(visits, seconds, healths, document_count)
 
 
 def visit(port: int, topic: str, arguments: argparse.Namespace, console: Console) -> list[Visit]:
     """Send the visitors, show the progress, and return the result of each visit."""
-    visits = (arguments.requests + 1) // 2
+    visit_count = (arguments.requests + 1) // 2
     columns = TextColumn("requests"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console) as progress:
-        task = progress.add_task("requests", total=2 * visits)
+        task = progress.add_task("requests", total=2 * visit_count)
         return send_visitors(
-            port, topic, visits, arguments.concurrency, lambda requests: progress.advance(task, requests)
+            port, topic, visit_count, arguments.concurrency, lambda requests: progress.advance(task, requests)
         )
 
 
@@ -153,8 +153,8 @@ def table_rows(result: Result) -> dict[str, str]:
         "failures": str(len(result.failures)),
         "throughput": f"{len(latencies) / result.seconds:.0f} requests/s",
         "latency in ms": "  ".join(shown),
-        "connections used": "\n".join(map(connections_text, result.workers)),
-        "documents stored": f"{result.documents} of {result.posted} posted",
+        "connections used": "\n".join(map(connections_text, result.worker_healths)),
+        "documents stored": f"{result.document_count} of {result.posted_count} posted",
     }
 
 

@@ -21,7 +21,7 @@ class Visit(NamedTuple):
     """Result of a visit. A visit posts a note, and reads the note again."""
 
     latencies: list[float]
-    stored: bool
+    is_stored: bool
     failure: str | None
 
 
@@ -55,7 +55,7 @@ def get(port: int, path: str, timeout: float = REQUEST_TIMEOUT) -> tuple[int, An
 
 
 def send_visitors(
-    port: int, topic: str, visits: int, concurrency: int, report_visit: Callable[[int], object]
+    port: int, topic: str, visit_count: int, concurrency: int, report_visit: Callable[[int], object]
 ) -> list[Visit]:
     """Run visits in greenlets, each with a separate connection, and return the results.
 
@@ -70,23 +70,23 @@ def send_visitors(
         report_visit(len(result.latencies))
         return result
 
-    return Pool(concurrency).map(visit, range(visits))
+    return Pool(concurrency).map(visit, range(visit_count))
 
 
 def _visit(port: int, topic: str, text: str) -> Visit:
     connection = Connection(HOST, port, timeout=REQUEST_TIMEOUT)
     latencies: list[float] = []
-    stored = False
+    is_stored = False
     try:
         status, posted = _send_and_time(latencies, connection, "POST", "/notes", {"text": text, "topic": topic})
-        stored = status == 201
-        if not stored:
-            return Visit(latencies, stored, f"POST /notes: status {status}, {posted}")
+        is_stored = status == 201
+        if not is_stored:
+            return Visit(latencies, is_stored, f"POST /notes: status {status}, {posted}")
         status, note = _send_and_time(latencies, connection, "GET", f"/notes/{posted['id']}")
         matches = status == 200 and note["text"] == text
-        return Visit(latencies, stored, None if matches else f"GET: status {status}, {note}")
+        return Visit(latencies, is_stored, None if matches else f"GET: status {status}, {note}")
     except (OSError, HTTPException, ValueError) as error:
-        return Visit(latencies, stored, f"{type(error).__name__}: {error}")
+        return Visit(latencies, is_stored, f"{type(error).__name__}: {error}")
     finally:
         connection.close()
 

@@ -29,8 +29,8 @@ from gmongo import DESCENDING, MongoClient
 from gmongo.errors import PyMongoError
 from gmongo.testing import database_uri
 
-LONGEST_TEXT = 10_000
-MOST_LISTED = 100
+MAX_TEXT_LENGTH = 10_000
+MAX_LISTED_NOTES = 100
 
 app = Flask(__name__)
 _lifetime = ExitStack()
@@ -54,8 +54,8 @@ def list_notes() -> Response:
     """List the newest notes. ``?topic=`` selects a topic, and ``?limit=`` sets the maximum number."""
     topic = request.args.get("topic")
     limit = request.args.get("limit", 20, int)
-    if not 1 <= limit <= MOST_LISTED:
-        abort(400, f"limit must be from 1 to {MOST_LISTED}, not {limit}")
+    if not 1 <= limit <= MAX_LISTED_NOTES:
+        abort(400, f"limit must be from 1 to {MAX_LISTED_NOTES}, not {limit}")
     matches = notes.find({} if topic is None else {"topic": topic}).sort("_id", DESCENDING).limit(limit)
     return jsonify(notes=[_as_json(note) for note in matches])
 
@@ -116,8 +116,8 @@ def _checked_note(content: Any) -> dict[str, str]:
     for field, value in note.items():
         if not isinstance(value, str):
             abort(400, f"{field} must be a string")
-    if not 1 <= len(note["text"]) <= LONGEST_TEXT:
-        abort(400, f"text must have from 1 to {LONGEST_TEXT} characters, not {len(note['text'])}")
+    if not 1 <= len(note["text"]) <= MAX_TEXT_LENGTH:
+        abort(400, f"text must have from 1 to {MAX_TEXT_LENGTH} characters, not {len(note['text'])}")
     return note
 
 

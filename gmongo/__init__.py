@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 _NAME_IN_MODULE = {f"{name}_WIRE_VERSION": name for name in ("MAX_SUPPORTED", "MIN_SUPPORTED")}
-_KEYS, _MODELS = "gmongo.operations.keys", "gmongo.operations.models"
+_KEYS_MODULE, _MODELS_MODULE = "gmongo.operations.keys", "gmongo.operations.models"
 # Public name -> module that defines the name.
 _MODULE_OF_NAME = {
     "MongoClient": "gmongo.mongo_client",
@@ -58,9 +58,9 @@ _MODULE_OF_NAME = {
     "ReturnDocument": "gmongo.collection",
     "WriteConcern": "gmongo.write_concern",
     "timeout": "gmongo.execution.deadline",
-    **dict.fromkeys(("ASCENDING", "DESCENDING", "GEO2D", "GEOSPHERE", "HASHED", "TEXT"), _KEYS),
-    **dict.fromkeys(("DeleteMany", "DeleteOne", "IndexModel", "InsertOne", "ReplaceOne", "UpdateMany"), _MODELS),
-    "UpdateOne": _MODELS,
+    **dict.fromkeys(("ASCENDING", "DESCENDING", "GEO2D", "GEOSPHERE", "HASHED", "TEXT"), _KEYS_MODULE),
+    **dict.fromkeys(("DeleteMany", "DeleteOne", "IndexModel", "InsertOne", "ReplaceOne", "UpdateMany"), _MODELS_MODULE),
+    "UpdateOne": _MODELS_MODULE,
     **dict.fromkeys(_NAME_IN_MODULE, "gmongo._server_facts.wire_versions"),
 }
 

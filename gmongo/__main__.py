@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status = run_program(options.module, options.program, options.arguments)
     finally:  # write the report even after an exception in the program
-        missing = audit.missing()
+        missing = audit.find_missing()
         write_report(audit, missing, sys.stderr)
     return _MISSING_NAMES_STATUS if status == 0 and missing else status
 

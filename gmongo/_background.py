@@ -52,8 +52,8 @@ def timer_delay(seconds: float) -> float:
 def with_checkpoints(items: Iterable[Item]) -> Iterator[Item]:
     """Yield `items`, with a checkpoint for every 32 items. The caller's loop body must take only microseconds."""
     work = LongWork()
-    for count, item in enumerate(items):
-        if not count % _ITEMS_BETWEEN_CHECKPOINTS:
+    for index, item in enumerate(items):
+        if not index % _ITEMS_BETWEEN_CHECKPOINTS:
             work.checkpoint()
         yield item
 

@@ -1,7 +1,7 @@
 """Actions after a fork, in which a child process inherits sockets, the event loop and greenlets.
 
-In the child, the function `_mark_inherited_objects` runs before any inherited greenlet runs. The first
-use of a topology in the child starts new monitors and pools (CMAP-45, CMAP-169 to CMAP-171).
+In the child, the function `_mark_inherited_objects` runs before any inherited greenlet runs. The
+first use of a topology in the child starts new monitors and pools (CMAP-45, CMAP-169 to CMAP-171).
 """
 
 from __future__ import annotations

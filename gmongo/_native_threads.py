@@ -26,17 +26,17 @@ class _Job:
         self._function = function
         self._greenlet = getcurrent()
         self._outcome: object = None
-        # Only the thread of the hub may start and close the watcher. The hub closes the watcher when the function ends,
-        # even if no greenlet waits for the function.
-        self._done = get_hub().loop.async_(ref=ref)
-        self._done.start(self._resume_greenlet)
+        # Only the thread of the hub may start and close the watcher. The hub closes the watcher when
+        # the function ends, even if no greenlet waits for the function.
+        self._watcher = get_hub().loop.async_(ref=ref)
+        self._watcher.start(self._resume_greenlet)
 
     def run(self) -> None:
         """Run the function in the new thread, and wake the waiting greenlet if its hub still runs."""
         self._outcome = result_or_exception(self._function)
         _jobs.running.discard(self)
         try:
-            self._done.send()
+            self._watcher.send()
         except Exception:  # if the loop has ended, libev raises ValueError, and libuv raises Exception
             _jobs.awaited.discard(self)
 
@@ -48,8 +48,8 @@ class _Job:
     def close(self) -> None:
         """Close the watcher. The method does not switch greenlets."""
         _jobs.awaited.discard(self)
-        done, self._done = self._done, None
-        done.close()
+        watcher, self._watcher = self._watcher, None
+        watcher.close()
 
     def wait(self) -> object:
         """Wait for the function, and return its result or exception."""
@@ -64,8 +64,8 @@ class _Job:
 
     def abandon(self) -> None:
         """Let the function run, but do not keep the event loop alive. The method does not switch greenlets."""
-        if self._done is not None:
-            self._done.ref = False
+        if self._watcher is not None:
+            self._watcher.ref = False
 
 
 class _Jobs:
@@ -89,9 +89,9 @@ _jobs = _Jobs()
 def run_in_native_thread(function: Callable[[], T], ref: bool) -> T | Exception:
     """Run a function in a native thread, and wait for its result or exception.
 
-    If the function creates a hub, the function must destroy this hub. `ref` is True if the wait keeps the event loop
-    alive. If 32 jobs are running or no thread can start, gevent's thread pool runs the function. The thread pool always
-    keeps the event loop alive.
+    If the function creates a hub, the function must destroy this hub. `ref` is True if the wait keeps
+    the event loop alive. If 32 jobs are running or no thread can start, gevent's thread pool runs the
+    function. The thread pool always keeps the event loop alive.
     """
     job = _start_job(function, ref) if len(_jobs.running) < _MAX_THREADS else None
     if job is None:

@@ -36,5 +36,5 @@ class _ObjectIdGenerator:
         return ObjectId((seconds | self._random | next(self._counter) % (1 << _COUNTER_BITS)).to_bytes(12, "big"))
 
 
-_maker = _ObjectIdGenerator()
-new_object_id, restart = _maker.make, _maker.restart
+_generator = _ObjectIdGenerator()
+new_object_id, restart = _generator.make, _generator.restart

@@ -12,7 +12,7 @@ Kind = TypeVar("Kind", bound=type)
 P = ParamSpec("P")
 R = TypeVar("R")
 
-SHARED = """
+SHARED_PARAMETERS = """
 :param array_filters: conditions for the array elements that `update` names as ``$[name]``; None by default.
 :param bypass_document_validation: True disables the document validation of the server; None by default.
 :param codec_options: the options for encoding and decoding; None (the default) inherits the options.
@@ -35,8 +35,8 @@ SHARED = """
 :param value: the value of the first field, if `command` is the name of the command; 1 by default.
 :param write_concern: the acknowledgement that each write waits for; None (the default) inherits the write concern.
 """
-_FIELD = re.compile(r"^(?=:(?:param|returns|raises)\b)", re.MULTILINE)
-_PARAMETER = re.compile(r":param (\w+):")
+_FIELD_START = re.compile(r"^(?=:(?:param|returns|raises)\b)", re.MULTILINE)
+_PARAMETER_FIELD = re.compile(r":param (\w+):")
 
 
 def describes_parameters(*sources: type | str) -> Callable[[Kind], Kind]:
@@ -79,18 +79,18 @@ def read_only(name: str, doc: str) -> Any:
 
 def _complete_docstring(docstring: str, function: Any, shared: dict[str, str]) -> str:
     code = inspect.unwrap(function).__code__
-    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARKEYWORDS)
-    names = code.co_varnames[:count]
+    parameter_count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    names = code.co_varnames[:parameter_count]
     summary, *fields = _split_fields(docstring)
     described = {**shared, **_index_parameters(fields)}
     parameters = [described[name] for name in names if name in described]
-    return "\n".join((f"{summary}\n", *parameters, *(each for each in fields if not _PARAMETER.match(each))))
+    return "\n".join((f"{summary}\n", *parameters, *(each for each in fields if not _PARAMETER_FIELD.match(each))))
 
 
 def _split_fields(docstring: str | None) -> list[str]:
     """Return the text before the first field of a docstring, and each field."""
-    return [part.strip() for part in _FIELD.split(inspect.cleandoc(docstring or ""))]
+    return [part.strip() for part in _FIELD_START.split(inspect.cleandoc(docstring or ""))]
 
 
 def _index_parameters(fields: list[str]) -> dict[str, str]:
-    return {match[1]: field for field in fields if (match := _PARAMETER.match(field))}
+    return {match[1]: field for field in fields if (match := _PARAMETER_FIELD.match(field))}

@@ -13,7 +13,7 @@ from traceback import walk_tb
 from typing import Any
 
 # True if -P, -I or PYTHONSAFEPATH keeps the program's directory out of sys.path. Python 3.10 has no safe_path.
-_SAFE_PATH = getattr(sys.flags, "safe_path", sys.flags.isolated)
+_IS_SAFE_PATH = getattr(sys.flags, "safe_path", sys.flags.isolated)
 
 
 def run_program(is_module: bool, program: str, arguments: Sequence[str]) -> int:
@@ -28,14 +28,14 @@ def run_program(is_module: bool, program: str, arguments: Sequence[str]) -> int:
         if is_module:  # the interpreter has already set sys.path for ``-m gmongo``
             _run_module(program)
             return 0
-        if not _SAFE_PATH:
+        if not _IS_SAFE_PATH:
             del sys.path[0]  # the current directory, which the interpreter has added for ``-m gmongo``
         if not os.path.exists(program):
             raise SystemExit(f"{sys.executable}: can't open file {os.path.abspath(program)!r}: No such file")
         if get_importer(program) is not None:
             _run_folder(program)
         else:
-            if not _SAFE_PATH:
+            if not _IS_SAFE_PATH:
                 sys.path.insert(0, os.path.dirname(os.path.realpath(program)))
             runpy.run_path(program, run_name="__main__")
     except SystemExit as system_exit:

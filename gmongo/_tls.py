@@ -19,7 +19,7 @@ from gmongo.options.client_values import tls_enabled
 from gmongo.wire.tls import Tls
 
 _log = logging.getLogger("gmongo.connection")
-_FILES = ("tlscafile", "tlscertificatekeyfile", "tlscrlfile")
+_FILE_OPTIONS = ("tlscafile", "tlscertificatekeyfile", "tlscrlfile")
 _OCSP_PACKAGES = ("cryptography", "OpenSSL", "service_identity")
 _MAX_OCSP_QUERY_TIME = 5.0  # seconds
 _CONTENT = {
@@ -36,7 +36,7 @@ def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
     :param connect_timeout: the connect timeout in seconds, or None. The time limit of an OCSP query
         is half of the connect timeout, and at most 5 seconds.
     """
-    renewal = _Renewal([options[name] for name in _FILES if options.get(name)], partial(_make_context, options))
+    renewal = _Renewal([options[name] for name in _FILE_OPTIONS if options.get(name)], partial(_make_context, options))
     context = tls_context(options)
     if context is None:
         return None
@@ -109,9 +109,9 @@ def _make_openssl_context(options: Document, context: ssl.SSLContext) -> ssl.SSL
     from gmongo.wire.openssl import OpenSslContext, Trust
 
     get = options.get
-    names = [each["name"] for each in context.get_ciphers()]
+    cipher_names = [each["name"] for each in context.get_ciphers()]
     trust = Trust(
-        ciphers=":".join((f"@SECLEVEL={context.security_level}", *names)),
+        ciphers=":".join((f"@SECLEVEL={context.security_level}", *cipher_names)),
         ca_file=get("tlscafile"),
         crl_file=get("tlscrlfile"),
         key_file=get("tlscertificatekeyfile"),

@@ -51,10 +51,10 @@ class ChangeStream(Generic[DocumentType]):
             for change in stream:
                 print(change["operationType"])
 
-    After a failover or a lost connection the stream resumes: the stream opens a new cursor at its resume token. After a
-    timeout, or a :class:`gevent.Timeout` thrown into :meth:`next`, the next call resumes the stream. No change is lost.
-    Several greenlets may share a stream: the stream returns each change to one greenlet.
-    Specification: Change Streams.
+    After a failover or a lost connection the stream resumes: the stream opens a new cursor at its
+    resume token. After a timeout, or a :class:`gevent.Timeout` thrown into :meth:`next`, the next
+    call resumes the stream. No change is lost. Several greenlets may share a stream: the stream
+    returns each change to one greenlet. Specification: Change Streams.
 
     :param target: the collection, database or client to watch.
     :param pipeline: stages such as ``$match`` and ``$project``, which must keep ``_id``; None adds no stages.
@@ -69,8 +69,8 @@ class ChangeStream(Generic[DocumentType]):
     :param session: the session of the stream; None uses an implicit session while the stream is open.
     :param start_after: a resume token, which may be the token of an ``invalidate`` event; None sets no token.
     :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-    :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the previous state of the document
-        (MongoDB 6.0). None adds no document.
+    :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the previous state
+        of the document (MongoDB 6.0). None adds no document.
     :param show_expanded_events: True also reports changes of indexes and the schema (MongoDB 6.0); None by default.
     :param timeout_ms: the time limit for the opening of the stream, and for each iteration including a resume, in
         milliseconds. 0 means no limit, None uses the limit of the watched object. After a timeout, the next call
@@ -99,7 +99,7 @@ class ChangeStream(Generic[DocumentType]):
         show_expanded_events: bool | None = None,
         timeout_ms: float | None = None,
     ) -> None:
-        self._options = without_none(
+        self._stage_options = without_none(
             {},
             fullDocument=_checked_type("full_document", full_document, str),
             fullDocumentBeforeChange=_checked_type("full_document_before_change", full_document_before_change, str),
@@ -122,8 +122,8 @@ class ChangeStream(Generic[DocumentType]):
         self._codec_options = self._collection.codec_options
         # The stream must send resume tokens unchanged. If the application's codec options could change a
         # token, the cursor returns raw documents, and the stream decodes them with these codec options.
-        self._decodes = not decodes_plainly(self._codec_options)
-        self._decoding: CodecOptions[Value] = _RAW_CODEC_OPTIONS if self._decodes else self._codec_options
+        self._is_raw = not decodes_plainly(self._codec_options)
+        self._decoding: CodecOptions[Value] = _RAW_CODEC_OPTIONS if self._is_raw else self._codec_options
         self._session: SessionHandle = checked_session(session) or self._executor.implicit_session()
         self._cursor: ServerCursor | None = None
         self._change: Value = None  # a change from the cursor that the stream has not yet returned
@@ -172,7 +172,7 @@ class ChangeStream(Generic[DocumentType]):
         return self._cursor
 
     def _build_stage(self) -> DocumentDict:
-        return {**self._options, **self._position.fields()}
+        return {**self._stage_options, **self._position.fields()}
 
     def _resume(self) -> ServerCursor:
         self._interrupted = True
@@ -222,7 +222,7 @@ class ChangeStream(Generic[DocumentType]):
         except PyMongoError as error:
             is_own_timeout = error.timeout and current_deadline() != outer_deadline
             if is_own_timeout and not isinstance(error, ServerSelectionTimeoutError):
-                limit = self._executor.own_limit
+                limit = self._executor.own_limit_text
                 message = f"{self._subject}: no change within {limit}; next() may be called again"
                 raise NetworkTimeout(message) from error
             raise
@@ -269,7 +269,7 @@ class ChangeStream(Generic[DocumentType]):
             self._interrupted = True
             change = cursor.try_next_document() if cursor.has_buffered_documents else None
         except BSONError:
-            self._decodes, self._decoding = True, _RAW_CODEC_OPTIONS
+            self._is_raw, self._decoding = True, _RAW_CODEC_OPTIONS
             raise
         self._interrupted = False
         return change
@@ -285,7 +285,7 @@ class ChangeStream(Generic[DocumentType]):
         """
         change = self._change
         try:
-            decoded = bson.decode(change.raw, self._codec_options) if self._decodes and change is not None else change
+            decoded = bson.decode(change.raw, self._codec_options) if self._is_raw and change is not None else change
         except BSONError:
             self._advance_position(change)
             raise
@@ -318,7 +318,7 @@ class ChangeStream(Generic[DocumentType]):
         A stream that starts with this token begins after the last returned change. Any client may use a stored token.
         """
         token = self._position.token
-        if token is None or not self._decodes:
+        if token is None or not self._is_raw:
             return token
         token = token.raw if isinstance(token, RawBSONDocument) else bson.encode(token)
         decoded: Document = bson.decode(token, CodecOptions(self._codec_options.document_class))
@@ -421,8 +421,8 @@ class _Watched(Generic[Stream]):
     ) -> Stream:
         """Return a stream of the changes of a collection, a database or a deployment.
 
-        The stream of a client contains the changes of all databases except ``admin``, ``config`` and ``local``. Only
-        replica sets and sharded clusters support change streams.
+        The stream of a client contains the changes of all databases except ``admin``, ``config`` and
+        ``local``. Only replica sets and sharded clusters support change streams.
 
         ::
 
@@ -430,8 +430,8 @@ class _Watched(Generic[Stream]):
                 for change in stream:
                     ship(change["fullDocument"])
 
-        The stream resumes after failovers and lost connections, in contrast to the cursor of an ``aggregate`` with
-        ``$changeStream``. The read concern must be the default or ``majority``.
+        The stream resumes after failovers and lost connections, in contrast to the cursor of an
+        ``aggregate`` with ``$changeStream``. The read concern must be the default or ``majority``.
         Specification: Change Streams, "Driver API".
 
         :raises TypeError: an option has the wrong type.

@@ -41,7 +41,7 @@ __all__ = ["ClientOptions"]
 _DEFAULT_CONNECT_TIMEOUT = 20.0
 _DEFAULT_PROXY_PORT = 1080
 _LARGEST_PORT = 65535
-_SENDS_SECRETS = {"PLAIN": "the password", "MONGODB-OIDC": "an access token"}
+_SENT_SECRETS = {"PLAIN": "the password", "MONGODB-OIDC": "an access token"}
 
 # Pool options that events and logs show, in the order of the log message (CMAP-214). Times are in milliseconds.
 _SHOWN_POOL_OPTIONS = ("maxIdleTimeMS", "minPoolSize", "maxPoolSize", "maxConnecting", "waitQueueTimeoutMS")
@@ -369,8 +369,8 @@ def _check_mechanism_without_tls(credential: Credential, seeds: Sequence[Address
     mechanism = credential.mechanism
     if mechanism == "MONGODB-X509":
         raise ConfigurationError("authMechanism MONGODB-X509 needs tls=true: the TLS certificate is the credential")
-    if mechanism in _SENDS_SECRETS and not all(is_on_this_machine(seed) for seed in seeds):
-        secret = _SENDS_SECRETS[mechanism]
+    if mechanism in _SENT_SECRETS and not all(is_on_this_machine(seed) for seed in seeds):
+        secret = _SENT_SECRETS[mechanism]
         message = f"authMechanism {mechanism} without tls=true sends {secret} over the network in plain text"
         notice(message, InsecureConnectionWarning)
 

@@ -74,8 +74,8 @@ class SessionOptions:
 
     Specification: Driver Sessions, "SessionOptions".
 
-    :param causal_consistency: True lets reads see the effects of earlier operations of the session. None (the default)
-        means the opposite of `snapshot`.
+    :param causal_consistency: True lets reads see the effects of earlier operations of the session.
+        None (the default) means the opposite of `snapshot`.
     :param default_transaction_options: the options of transactions; None (the default) uses the client's options.
     :param snapshot: True lets all reads see the data as of the first read (MongoDB 5.0); False by default.
     :param default_timeout_ms: the time limit of ``with_transaction``, and of each commit, abort and end of the session,
@@ -104,8 +104,8 @@ class SessionOptions:
 class ClientSession:
     """Explicit session, created by :meth:`MongoClient.start_session <gmongo.mongo_client.MongoClient.start_session>`.
 
-    Only one greenlet at a time may use a session. An operation of a second greenlet raises InvalidOperation.
-    Specifications: Driver Sessions, Transactions.
+    Only one greenlet at a time may use a session. An operation of a second greenlet raises
+    InvalidOperation. Specifications: Driver Sessions, Transactions.
 
     :param client: the client that creates the session.
     :param server_session: the server session that the commands of the session use.
@@ -157,9 +157,9 @@ class ClientSession:
     def advance_cluster_time(self, cluster_time: Document) -> None:
         """Set the cluster time of this session to `cluster_time`, if `cluster_time` is newer.
 
-        After this method and :meth:`advance_operation_time` have received the times of a source session,
-        reads of this session also see the operations of the source session.
-        Specification: Driver Sessions, "advanceClusterTime", and Causal Consistency.
+        After this method and :meth:`advance_operation_time` have received the times of a source
+        session, reads of this session also see the operations of the source session. Specifications:
+        Driver Sessions (section "advanceClusterTime") and Causal Consistency.
 
         :param cluster_time: the :attr:`cluster_time` of the source session.
         :raises TypeError: `cluster_time` is not a mapping whose field ``clusterTime`` is a timestamp.
@@ -244,8 +244,8 @@ class ClientSession:
 
         Specification: Transactions, "commitTransaction".
 
-        :raises InvalidOperation: no transaction was started, the transaction has been aborted, or another greenlet runs
-            an operation in the session.
+        :raises InvalidOperation: no transaction was started, the transaction has been aborted, or
+            another greenlet runs an operation in the session.
         :raises PyMongoError: the commit failed. If the error has the label ``UnknownTransactionCommitResult``, the
             server may have committed the transaction, and the application may retry the commit.
         """
@@ -283,14 +283,14 @@ class ClientSession:
             with client.start_session() as session:
                 session.with_transaction(transfer)
 
-        After a transient error the method retries the transaction for up to 120 seconds. A time limit replaces the 120
-        seconds: `timeout_ms`, :func:`gmongo.timeout`, ``default_timeout_ms`` of the session or ``timeoutMS`` of the
-        client.
+        After a transient error the method retries the transaction for up to 120 seconds. A time limit
+        replaces the 120 seconds: `timeout_ms`, :func:`gmongo.timeout`, ``default_timeout_ms`` of the
+        session or ``timeoutMS`` of the client.
 
-        Because of the retries, `callback` may run several times. The effects of `callback` outside of the transaction
-        must be idempotent. `callback` must not suppress errors of commands, because an error may abort the transaction
-        on the server. To handle these errors, use :meth:`start_transaction`.
-        Specification: Convenient API for Transactions.
+        Because of the retries, `callback` may run several times. The effects of `callback` outside of
+        the transaction must be idempotent. `callback` must not suppress errors of commands, because
+        an error may abort the transaction on the server. To handle these errors, use
+        :meth:`start_transaction`. Specification: Convenient API for Transactions.
 
         :param callback: a function that must pass the received session to its operations. The time
             limit of ``with_transaction`` applies to the operations, which cannot set a `timeout_ms`.
@@ -304,13 +304,13 @@ class ClientSession:
         if not callable(callback):
             raise TypeError(f"callback must be callable, not {short(callback)}")
         options = read_concern, write_concern, read_preference, max_commit_time_ms
-        limit = self._start_deadline(timeout_ms)
-        self._state.limit = limit
+        deadline = self._start_deadline(timeout_ms)
+        self._state.deadline = deadline
         try:
             start = partial(self.start_transaction, *options)
-            return with_transaction(self._ending, partial(callback, self), start, limit)
+            return with_transaction(self._ending, partial(callback, self), start, deadline)
         finally:
-            self._state.limit = None
+            self._state.deadline = None
 
     @contextmanager
     def bind(self, end_session: bool = True) -> Iterator[ClientSession]:

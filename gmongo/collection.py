@@ -13,7 +13,7 @@ from gmongo._background import with_checkpoints
 from gmongo._documents import Document, DocumentDict, Value, plain, without_none
 from gmongo._inherited_options import InheritedOptions, executor_of, internals_of, options_of
 from gmongo._nearest import no_such_method
-from gmongo._parameter_docs import SHARED, describes_parameters, has_parameters_of, read_only
+from gmongo._parameter_docs import SHARED_PARAMETERS, describes_parameters, has_parameters_of, read_only
 from gmongo._server_facts import codes, wire_versions
 from gmongo._truncated_repr import short
 from gmongo.change_stream import CollectionChangeStream, _Watched
@@ -71,11 +71,11 @@ _MATCH_ALL: Document = {}
 _DEFAULT_OPTIONS_OF_FIND_ONE = (Cursor.__init__.__defaults__ or ())[1:]
 _FORBIDDEN_FIELDS_OF_AGGREGATE = ("aggregate", "explain", "pipeline")
 # The order of the keys of an index is significant, and existing programs expect SON documents.
-_SON_DOCUMENTS: CodecOptions[Value] = CodecOptions(document_class=SON)
+_SON_CODEC_OPTIONS: CodecOptions[Value] = CodecOptions(document_class=SON)
 
 
-# The decorator completes the docstrings of the methods with descriptions of parameters from SHARED and Cursor.
-@describes_parameters(Cursor, SHARED)
+# The decorator adds descriptions of parameters from SHARED_PARAMETERS and Cursor to the docstrings of the methods.
+@describes_parameters(Cursor, SHARED_PARAMETERS)
 class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]], Generic[DocumentType]):
     """A collection of a database. ``database.orders`` and ``database["orders"]`` return the collection.
 
@@ -102,13 +102,13 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
     Specifications: CRUD API, Index Management, Enumerating Indexes, Collection Management, Enumerating Collections.
 
-    :param database: the database that contains the collection. The database may be an object of a library such as Ming
-        (see :class:`~gmongo.database.Database`).
+    :param database: the database that contains the collection. The database may be an object of a
+        library such as Ming (see :class:`~gmongo.database.Database`).
     :param name: the name of the collection.
     :param create: True creates the collection, like ``create_collection(check_exists=False)``; False by default.
     :param session: the session of the ``create`` command; None by default.
-    :param timeout_ms: the time limit of each operation including its retries, in milliseconds; 0 means no limit, None
-        uses the database's limit. :func:`gmongo.timeout` overrides `timeout_ms`.
+    :param timeout_ms: the time limit of each operation including its retries, in milliseconds; 0
+        means no limit, None uses the database's limit. :func:`gmongo.timeout` overrides `timeout_ms`.
     :param kwargs: fields of the ``create`` command, such as ``capped=True, size=1000000``.
     :raises TypeError: `database` is not a database, `name` is not a string, or an option has the wrong type.
     :raises InvalidName: `name` is not allowed for a collection.
@@ -563,13 +563,13 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         Methods of the cursor can also set the options: ``notes.find(filter).sort("title").limit(10)``. If a
         program does not read a cursor to its end, the program should close the cursor, or use a ``with``
-        statement. On the server, an unclosed cursor stays open until the program drops the cursor, or until a timeout.
+        statement. The server keeps an unclosed cursor until its garbage collection in the program, or until a timeout.
         :class:`~gmongo.cursor.Cursor` describes the options.
 
         :param filter: a query; None (the default) or ``{}`` matches every document.
         :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
-        :raises InvalidOperation: `limit` is set for a cursor of type ``EXHAUST``. At the first iteration: `min` or
-            `max` is set without `hint`.
+        :raises InvalidOperation: `limit` is set for a cursor of type ``EXHAUST``. At the first
+            iteration: `min` or `max` is set without `hint`.
         """
         return Cursor(
             self, filter, projection, skip, limit, no_cursor_timeout, cursor_type, sort, allow_partial_results,
@@ -590,8 +590,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param filter: a query; None (the default) or ``{}`` matches every document.
         :returns: a cursor whose items are ``bytes``. Each item consists of the encoded documents of one batch.
         :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
-        :raises InvalidOperation: `limit` is set for a cursor of type ``EXHAUST``. At the first iteration: `min` or
-            `max` is set without `hint`.
+        :raises InvalidOperation: `limit` is set for a cursor of type ``EXHAUST``. At the first
+            iteration: `min` or `max` is set without `hint`.
         """
         return RawBatchCursor(self, *arguments, **named)
 
@@ -629,8 +629,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> notes.find_one(6)["title"]
             'second'
 
-        :param filter: a query, or the ``_id`` of the document. Any value except a mapping or None is an ``_id``. None
-            and ``{}`` match every document.
+        :param filter: a query, or the ``_id`` of the document. Any value except a mapping or None is
+            an ``_id``. None and ``{}`` match every document.
         :param limit: a parameter that the method ignores, because the limit is always 1.
         :param no_cursor_timeout: a parameter that the method ignores, because no cursor stays open on the server.
         :param cursor_type: a parameter that must have its default, because no cursor stays open on the server.
@@ -763,9 +763,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ) -> int:
         """Return the exact number of documents that match `filter`.
 
-        The method runs an aggregation. `filter` must therefore not contain ``$where``, ``$near`` or ``$nearSphere``:
-        use ``$expr`` or ``$geoWithin``. To count all documents of a collection, :meth:`estimated_document_count` is
-        faster.
+        The method runs an aggregation. `filter` must therefore not contain ``$where``, ``$near`` or
+        ``$nearSphere``: use ``$expr`` or ``$geoWithin``. To count all documents of a collection,
+        :meth:`estimated_document_count` is faster.
 
             >>> notes.count_documents({"tags": "a"})
             2
@@ -855,9 +855,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             [{'_id': 'a', 'count': 2}, {'_id': 'b', 'count': 1}]
 
         The method sends the command immediately, to a server that the read preference selects. A
-        pipeline that ends in ``$out`` or ``$merge`` is a write: the driver applies the write
-        concern, and does not retry the pipeline. If all servers have MongoDB 5.0 or newer, a secondary
-        can run such a pipeline.
+        pipeline that ends in ``$out`` or ``$merge`` is a write: the driver applies the write concern,
+        and does not retry the pipeline. If all servers have MongoDB 5.0 or newer, a secondary can run
+        such a pipeline.
 
         :param kwargs: ``batchSize`` (the number of documents in each batch) and ``maxAwaitTimeMS`` (the server's wait
             for a change of a ``$changeStream``, in milliseconds). Further keywords are fields of the ``aggregate``
@@ -899,12 +899,12 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param keys: a field name, a list of names and ``(name, direction)`` pairs, or a mapping of names to directions.
             A direction is ``ASCENDING``, ``DESCENDING``, ``TEXT``, ``GEOSPHERE``, ``GEO2D`` or ``HASHED``.
-        :param kwargs: options of the index, as for :class:`~gmongo.operations.IndexModel`, and the fields ``maxTimeMS``
-            (in milliseconds) and ``commitQuorum`` (MongoDB 4.4) of the command.
+        :param kwargs: options of the index, as for :class:`~gmongo.operations.IndexModel`, and the
+            fields ``maxTimeMS`` (in milliseconds) and ``commitQuorum`` (MongoDB 4.4) of the command.
         :returns: the name of the index.
         :raises TypeError: `keys` or the collation has the wrong type.
         :raises ValueError: `keys` is empty.
-        :raises OperationFailure: the server rejected the command, for example because the name or the keys exist.
+        :raises OperationFailure: the server rejected the command, for example because another index has the same name.
         """
         command_fields = {name: kwargs.pop(name) for name in ("maxTimeMS", "commitQuorum") if name in kwargs}
         return self.create_indexes([IndexModel(keys, **kwargs)], session, comment, **command_fields)[0]
@@ -962,11 +962,11 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> [index["name"] for index in notes.list_indexes()]
             ['_id_']
 
-        :returns: a cursor over documents with ``name``, ``key`` and the options of the index. If the collection does
-            not exist, the cursor is empty.
+        :returns: a cursor over documents with ``name``, ``key`` and the options of the index. If the
+            collection does not exist, the cursor is empty.
         """
         command = without_none({"listIndexes": self._name, "cursor": {}}, comment=comment)
-        operation = CursorCommand(self._context.replace(selector=WRITABLE), command, _SON_DOCUMENTS)
+        operation = CursorCommand(self._context.replace(selector=WRITABLE), command, _SON_CODEC_OPTIONS)
         try:
             return CommandCursor._run(
                 self, operation, session, comment=comment, timeout_ms=timeout_ms, timeout_mode=timeout_mode
@@ -982,8 +982,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> notes.index_information()
             {'_id_': {'v': 2, 'key': [('_id', 1)]}}
 
-        :returns: a mapping of index names to options. The option ``key`` is a list of ``(field, direction)`` pairs. If
-            the collection does not exist, the mapping is empty.
+        :returns: a mapping of index names to options. The option ``key`` is a list of ``(field,
+            direction)`` pairs. If the collection does not exist, the mapping is empty.
         """
         return indexes.index_information(self.list_indexes(session, comment))
 
@@ -1069,10 +1069,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         if "pipeline" in kwargs:
             raise ConfigurationError("list_search_indexes() creates the pipeline; the option pipeline is not allowed")
         pipeline = [{"$listSearchIndexes": {} if name is None else {"name": name}}]
-        # Search indexes support no read concern. Call the method of Collection, because a subclass may override the
-        # method with different parameters.
-        without_concern: Collection[Value] = Collection.with_options(self, read_concern=ReadConcern())
-        return without_concern.aggregate(pipeline, session, comment=comment, **kwargs)
+        # Search indexes support no read concern. Call the method of Collection, because a subclass
+        # may override the method with different parameters.
+        without_read_concern: Collection[Value] = Collection.with_options(self, read_concern=ReadConcern())
+        return without_read_concern.aggregate(pipeline, session, comment=comment, **kwargs)
 
     def drop(
         self, session: ClientSession | None = None, comment: Value = None, encrypted_fields: Document | None = None
@@ -1086,8 +1086,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         """Rename the collection within its database. The name of this object does not change.
 
         :param new_name: the new name of the collection.
-        :param kwargs: further fields of the ``renameCollection`` command. ``dropTarget=True`` drops an existing
-            collection that has the new name.
+        :param kwargs: further fields of the ``renameCollection`` command. ``dropTarget=True`` drops
+            an existing collection that has the new name.
         :returns: the server's reply.
         :raises TypeError: `new_name` is not a string.
         :raises InvalidName: `new_name` is not allowed for a collection.
@@ -1103,8 +1103,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> database.create_collection("log", capped=True, size=4096).options()["capped"]
             True
 
-        :returns: a mapping such as ``{"capped": True, "size": 4096}``. The mapping is empty if the collection has no
-            options or does not exist.
+        :returns: a mapping such as ``{"capped": True, "size": 4096}``. The mapping is empty if the
+            collection has no options or does not exist.
         """
         matches = self._database_with_options.list_collections(session, {"name": self._name}, comment).to_list()
         return dict(required_field(matches[0], "options", DOCUMENT)) if matches and "options" in matches[0] else {}
@@ -1198,9 +1198,9 @@ def _choose_write_selector(collection: Collection[Value]) -> Selector:
         topology.select_server(collection.read_preference, Aggregate.name)
     if topology.settings.load_balanced:
         return collection.read_preference
-    oldest = topology.description.common_wire_version
-    secondaries_write = oldest is not None and oldest >= wire_versions.AGGREGATE_WRITES_ON_SECONDARY
-    return collection.read_preference if secondaries_write else WRITABLE
+    wire_version = topology.description.common_wire_version
+    supported = wire_version is not None and wire_version >= wire_versions.AGGREGATE_WRITES_ON_SECONDARY
+    return collection.read_preference if supported else WRITABLE
 
 
 def _build_write_fields(bypass: bool | None, let: Document | None, comment: Value) -> Document:

@@ -12,7 +12,7 @@ from gmongo._documents import Document, DocumentDict, Value
 from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.engines.iteration import document_runs, limits_each_iteration
-from gmongo.engines.read_ahead import MAX_BYTES, check_session, checked_read_ahead_limits
+from gmongo.engines.read_ahead import DEFAULT_MAX_BYTES, check_session, checked_read_ahead_limits
 from gmongo.engines.server_cursor import ServerCursor
 from gmongo.errors import InvalidOperation
 from gmongo.execution.deadline import check_await_time
@@ -39,8 +39,8 @@ class CommandCursor(Generic[DocumentType]):
 
     An iteration may raise the exceptions of every operation (see :class:`~gmongo.collection.Collection`), and
     :class:`~gmongo.errors.CursorNotFound` if the server no longer has the cursor. :meth:`close` and the end of a
-    ``with`` statement close the cursor on the server immediately. The driver closes a dropped cursor in the background.
-    Specification: Find, getMore and killCursors commands.
+    ``with`` statement close the cursor on the server immediately. The driver closes a dropped cursor
+    in the background. Specification: Find, getMore and killCursors commands.
 
     :param collection: the collection whose codec options decode the documents.
     :param cursor_info: the field ``cursor`` of the reply, with the fields ``id``, ``ns`` and ``firstBatch``.
@@ -161,7 +161,7 @@ class CommandCursor(Generic[DocumentType]):
         self._cursor.set_batch_size(2 if batch_size == 1 else batch_size)
         return self
 
-    def read_ahead(self, batches: int = 1, max_bytes: int = MAX_BYTES) -> CommandCursor[DocumentType]:
+    def read_ahead(self, batches: int = 1, max_bytes: int = DEFAULT_MAX_BYTES) -> CommandCursor[DocumentType]:
         """Fetch the next batches early, like :meth:`Cursor.read_ahead <gmongo.cursor.Cursor.read_ahead>`.
 
             >>> [note["title"] for note in notes.aggregate([{"$sort": {"title": 1}}]).read_ahead()]
@@ -175,11 +175,11 @@ class CommandCursor(Generic[DocumentType]):
         :raises ValueError: `batches` or `max_bytes` is less than 1.
         :raises InvalidOperation: the server waits for new documents, or the cursor has an explicit session.
         """
-        allowance = checked_read_ahead_limits(batches, max_bytes)
+        limits = checked_read_ahead_limits(batches, max_bytes)
         check_session(self._cursor.resources.session)
         if self._awaits or self._cursor.awaits:
             raise InvalidOperation("a cursor that waits for new documents cannot read ahead")
-        self._cursor.read_ahead(*allowance)
+        self._cursor.read_ahead(*limits)
         return self
 
     def __iter__(self) -> Iterator[DocumentType]:

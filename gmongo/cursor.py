@@ -21,7 +21,7 @@ from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import checked_integer, checked_non_negative, read_documents
 from gmongo.engines.iteration import document_runs, limits_each_iteration
-from gmongo.engines.read_ahead import MAX_BYTES, check_session, checked_read_ahead_limits
+from gmongo.engines.read_ahead import DEFAULT_MAX_BYTES, check_session, checked_read_ahead_limits
 from gmongo.engines.server_cursor import ServerCursor
 from gmongo.engines.turn import Turn
 from gmongo.errors import InvalidOperation, PyMongoError
@@ -44,7 +44,7 @@ Bound: TypeAlias = Document | Sequence[tuple[str, Value]] | None
 """A bound in an index: a mapping of fields to values, or (field, value) pairs in the order of the index keys."""
 
 _TAILABLE, _OPLOG_REPLAY, _NO_TIMEOUT, _AWAIT_DATA, _EXHAUST, _PARTIAL = 2, 8, 16, 32, 64, 128
-_FLAGS = {
+_FLAG_FIELDS = {
     _TAILABLE: "tailable",
     _OPLOG_REPLAY: "oplogReplay",
     _NO_TIMEOUT: "noCursorTimeout",
@@ -86,7 +86,7 @@ class Cursor(Generic[DocumentType]):
     An iteration may raise the exceptions of every operation (see :class:`~gmongo.collection.Collection`), and
     :class:`~gmongo.errors.CursorNotFound` if the server no longer has the cursor. :meth:`close` and the end of a
     ``with`` statement close the cursor on the server immediately. The driver closes a dropped cursor in the background.
-    Specification: CRUD API, "Read", and Find, getMore and killCursors commands.
+    Specifications: Find, getMore and killCursors commands, and CRUD API (section "Read").
 
     :param collection: the collection that the cursor queries.
     :param filter: a query; None (the default) or ``{}`` matches every document.
@@ -114,15 +114,15 @@ class Cursor(Generic[DocumentType]):
     :param allow_disk_use: True allows temporary files for a large sort (MongoDB 4.4). None means
         the server's default.
     :param let: a mapping of variables, which expressions name as ``"$$name"`` (MongoDB 5.0); None by default.
-    :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the collection's limit.
-        An enclosing :func:`gmongo.timeout` can only shorten the limit.
-    :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time; ``"iteration"`` limits the query and
-        each iteration separately, and is the mode of tailable cursors.
+    :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the
+        collection's limit. An enclosing :func:`gmongo.timeout` can only shorten the limit.
+    :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the total time; ``"iteration"``
+        limits the query and each iteration separately, and is the mode of tailable cursors.
     :raises TypeError: an argument has the wrong type.
     :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` or `timeout_mode` is unknown.
     :raises ConfigurationError: `timeout_mode` is set without a time limit, or contradicts a tailable cursor.
-    :raises InvalidOperation: an exhaust cursor has a `limit`, or the callback of ``with_transaction`` sets
-        `timeout_ms`.
+    :raises InvalidOperation: an exhaust cursor has a `limit`, or the callback of ``with_transaction``
+        sets `timeout_ms`.
     """
 
     _raw = False
@@ -289,7 +289,7 @@ class Cursor(Generic[DocumentType]):
         self._batch_size = checked_non_negative("batch_size", batch_size)
         return self
 
-    def read_ahead(self, batches: int = 1, max_bytes: int = MAX_BYTES) -> Cursor[DocumentType]:
+    def read_ahead(self, batches: int = 1, max_bytes: int = DEFAULT_MAX_BYTES) -> Cursor[DocumentType]:
         """Fetch the next batches while the application uses the current batch. PyMongo does not have this method.
 
         ::
@@ -305,13 +305,13 @@ class Cursor(Generic[DocumentType]):
         :param max_bytes: the maximum total size of these batches in bytes, 32 MiB by default. The driver assumes that
             each batch is as large as the previous batch. The limit does not apply to the first ``getMore``.
         :raises ValueError: `batches` or `max_bytes` is less than 1.
-        :raises InvalidOperation: the cursor is a tailable or exhaust cursor, or has an explicit session, which runs one
-            command at a time.
+        :raises InvalidOperation: the cursor is a tailable or exhaust cursor, or has an explicit
+            session, which runs one command at a time.
         """
         self._check_unsent()
-        allowance = checked_read_ahead_limits(batches, max_bytes)
+        limits = checked_read_ahead_limits(batches, max_bytes)
         self._check_read_ahead(self._session)
-        self._read_ahead_limits = allowance
+        self._read_ahead_limits = limits
         return self
 
     def _check_read_ahead(self, session: SessionHandle | None) -> None:
@@ -329,15 +329,15 @@ class Cursor(Generic[DocumentType]):
     def comment(self, comment: Value) -> Cursor[DocumentType]:
         """Attach a comment to the query and its ``getMore`` commands.
 
-        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :param comment: the comment in the server's log (see :class:`~gmongo.collection.Collection`), or None.
         """
         return self._set_option("comment", comment)
 
     def max_time_ms(self, max_time_ms: int | None) -> Cursor[DocumentType]:
         """Limit the time that the server works on the query.
 
-        After the time limit, an iteration raises :class:`~gmongo.errors.ExecutionTimeout`. :func:`gmongo.timeout`
-        limits the time of the whole operation, including the network.
+        After the time limit, an iteration raises :class:`~gmongo.errors.ExecutionTimeout`.
+        :func:`gmongo.timeout` limits the time of the whole operation, including the network.
 
         :param max_time_ms: the time limit in milliseconds; None means no limit. A client-side time
             limit replaces `max_time_ms`.
@@ -411,9 +411,9 @@ class Cursor(Generic[DocumentType]):
     def add_option(self, mask: int) -> Cursor[DocumentType]:
         """Set flags of the query by their numbers in the wire protocol.
 
-        The flags are 2 (tailable), 8 (oplog replay), 16 (no cursor timeout), 32 (await data), 64 (exhaust) and 128
-        (partial results). New programs should pass options by name to :meth:`Collection.find
-        <gmongo.collection.Collection.find>`.
+        The flags are 2 (tailable), 8 (oplog replay), 16 (no cursor timeout), 32 (await data), 64
+        (exhaust) and 128 (partial results). New programs should pass options by name to
+        :meth:`Collection.find <gmongo.collection.Collection.find>`.
 
         :param mask: the sum of the numbers of the flags.
         :raises InvalidOperation: an exhaust cursor has a limit.
@@ -445,7 +445,7 @@ class Cursor(Generic[DocumentType]):
             equals_limit = self._batch_size == self._limit
             fields["batchSize"] = self._batch_size + 1 if equals_limit else self._batch_size
         if self._flags:
-            fields |= {name: True for flag, name in _FLAGS.items() if self._flags & flag}
+            fields |= {name: True for flag, name in _FLAG_FIELDS.items() if self._flags & flag}
         return fields
 
     def _build_query(self) -> tuple[Document, DocumentDict]:

@@ -9,9 +9,9 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 from bson.dbref import DBRef
 
 from gmongo._documents import Document, DocumentDict, Value, plain, without_none
-from gmongo._encryption.collections import INDEX, create_state_collections, encrypted_fields_of, state_collections
+from gmongo._encryption.collections import INDEX_KEYS, create_state_collections, encrypted_fields_of, state_collections
 from gmongo._inherited_options import InheritedOptions, executor_of, options_of
-from gmongo._parameter_docs import SHARED, describes_parameters, read_only
+from gmongo._parameter_docs import SHARED_PARAMETERS, describes_parameters, read_only
 from gmongo._traceback_scrub import clears_locals
 from gmongo._truncated_repr import short
 from gmongo.change_stream import DatabaseChangeStream, _Watched
@@ -51,8 +51,8 @@ _PRIMARY = Primary()
 _FIELDS_OF_CONCERNS = {"read_concern": "readConcern", "write_concern": "writeConcern"}
 
 
-# The decorator completes the docstrings of the methods with descriptions of parameters from SHARED and Cursor.
-@describes_parameters(SHARED, Cursor)
+# The decorator adds descriptions of parameters from SHARED_PARAMETERS and Cursor to the docstrings of the methods.
+@describes_parameters(SHARED_PARAMETERS, Cursor)
 class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], Generic[DocumentType]):
     """A database of a client. ``client.shop`` and ``client["shop"]`` return the database.
 
@@ -237,8 +237,8 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             'events'
 
         :param name: the name of the collection.
-        :param check_exists: True (the default) first checks that the collection does not exist, except in a
-            transaction, because servers reject ``listCollections`` in transactions.
+        :param check_exists: True (the default) first checks that the collection does not exist,
+            except in a transaction, because servers reject ``listCollections`` in transactions.
         :param kwargs: fields of the ``create`` command, such as ``capped``, ``size``, ``validator``, ``collation``,
             ``viewOn``, ``expireAfterSeconds``, ``timeseries`` (MongoDB 5.0) and ``clusteredIndex`` (MongoDB 5.3).
         :raises CollectionInvalid: the collection exists, and `check_exists` is True.
@@ -258,7 +258,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             self, name, True, codec_options, read_preference, write_concern, read_concern, session, **kwargs
         )
         if encrypted_fields:
-            created.create_index(INDEX, session=session)
+            created.create_index(INDEX_KEYS, session=session)
         return created
 
     def drop_collection(
@@ -387,8 +387,8 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             >>> database.command("ping")["ok"]
             1.0
 
-        The method applies neither the read preference nor the read concern nor the write concern of the database. The
-        driver does not retry the command.
+        The method applies neither the read preference nor the read concern nor the write concern of
+        the database. The driver does not retry the command.
 
         :param check: True (the default) raises an exception for an error reply; False returns the reply.
         :param allowable_errors: a list of codes and messages of errors whose reply the method returns; None by default.
@@ -578,7 +578,7 @@ def _build_command(command: str | Document, value: Value, comment: Value, fields
     if comment is not None:
         document["comment"] = comment
     for name, value in fields.items():
-        # The parameters read_concern and write_concern of a command have the names of PyMongo's parameters.
+        # As in PyMongo, the keywords read_concern and write_concern set the fields readConcern and writeConcern.
         if isinstance(value, (ReadConcern, WriteConcern)):
             if value.document:  # an empty read concern or write concern means the server's default
                 document[_FIELDS_OF_CONCERNS.get(name, name)] = value.document

@@ -17,7 +17,7 @@ from bson.raw_bson import RawBSONDocument
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._encryption.explicit import ExplicitEncryption
 from gmongo._encryption.handle import Settings
-from gmongo._encryption.key_vault import key_vault
+from gmongo._encryption.key_vault import key_vault_collection
 from gmongo._encryption.kms_tls import KmsTls
 from gmongo._encryption.library import require_library
 from gmongo._inherited_options import has_class_name
@@ -98,15 +98,15 @@ class ClientEncryption(Generic[DocumentType]):
     ::
 
         with ClientEncryption({"local": {"key": key}}, "vault.keys", client, client.codec_options) as encryption:
-            key_id = encryption.create_data_key("local")
-            secret = encryption.encrypt("457-55-5462", Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random, key_id)
+            key_id = encryption.create_data_key("local") secret = encryption.encrypt("457-55-5462",
+            Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random, key_id)
 
     A time limit applies to each method, including its requests to key management services. The limit is
     :func:`gmongo.timeout`, or else `timeout_ms`, or else ``timeoutMS`` of the key vault client.
 
     :param codec_options: the options for the encoding before encryption and the decoding after decryption.
-    :param timeout_ms: the time limit of each method, in milliseconds; 0 means no limit, None (the default) uses
-        ``timeoutMS`` of the key vault client.
+    :param timeout_ms: the time limit of each method, in milliseconds; 0 means no limit, None (the
+        default) uses ``timeoutMS`` of the key vault client.
     :raises ConfigurationError: pymongocrypt is not installed, or an option is out of range.
     :raises TypeError: an option has the wrong type.
     :raises ValueError: `kms_providers` is incomplete.
@@ -135,13 +135,13 @@ class ClientEncryption(Generic[DocumentType]):
         if not isinstance(kms_providers, Mapping):
             raise ValueError("kms_providers must be a dict")
         _check_callback(kms_connect_callback)
-        self._keys: Collection[Value] = key_vault(key_vault_client, key_vault_namespace)
+        self._key_vault: Collection[Value] = key_vault_collection(key_vault_client, key_vault_namespace)
         if timeout_ms is not None:
-            self._keys = self._keys.with_options(timeout_ms=timeout_ms)
+            self._key_vault = self._key_vault.with_options(timeout_ms=timeout_ms)
         self._codec_options = codec_options
         self._explicit: ExplicitEncryption | None = ExplicitEncryption(
             Settings(kms_providers=kms_providers, key_expiration_ms=key_expiration_ms),
-            self._keys,
+            self._key_vault,
             KmsTls(kms_tls_options, kms_providers),
             kms_connect_callback,
         )
@@ -153,7 +153,7 @@ class ClientEncryption(Generic[DocumentType]):
 
     def _get_open_key_vault(self) -> Collection[Value]:
         self._get_open_encryption()
-        return self._keys
+        return self._key_vault
 
     @clears_locals
     def encrypt(
@@ -203,8 +203,8 @@ class ClientEncryption(Generic[DocumentType]):
     ) -> Document:
         """Encrypt the values in a range expression.
 
-        The expression has the form ``{"$and": [{"field": {"$gt": low}}, {"field": {"$lt": high}}]}`` in a query, or an
-        equivalent form in an aggregation.
+        The expression has the form ``{"$and": [{"field": {"$gt": low}}, {"field": {"$lt": high}}]}``
+        in a query, or an equivalent form in an aggregation.
 
         :param expression: the range expression. The expression may also contain ``$gte`` and ``$lte``.
         :param algorithm: the encryption algorithm, which must be ``Algorithm.RANGE``.
@@ -303,7 +303,7 @@ class ClientEncryption(Generic[DocumentType]):
         for key in explicit.rewrap(filter, provider, master_key):
             fields = {"keyMaterial": key["keyMaterial"], "masterKey": key["masterKey"]}
             updates.append(UpdateOne({"_id": key["_id"]}, {"$set": fields, "$currentDate": {"updateDate": True}}))
-        return RewrapManyDataKeyResult(self._keys.bulk_write(updates) if updates else None)
+        return RewrapManyDataKeyResult(self._key_vault.bulk_write(updates) if updates else None)
 
     def get_keys(self) -> Cursor[Value]:
         """Return a cursor over all data keys. Each data key is a :class:`bson.raw_bson.RawBSONDocument`."""

@@ -29,7 +29,7 @@ __all__ = [
     "SuffixOpts",
 ]
 
-_IDLE_OPTION = "--idleShutdownTimeoutSecs"
+_IDLE_TIMEOUT_OPTION = "--idleShutdownTimeoutSecs"
 
 
 class AutoEncryptionOpts:
@@ -44,8 +44,8 @@ class AutoEncryptionOpts:
     in error. To bypass automatic encryption for all operations, set ``bypass_auto_encryption=True``. Automatic
     decryption, and explicit encryption with :class:`gmongo.encryption.ClientEncryption`, need no enterprise server.
 
-    If automatic encryption fails on an operation, use a client with ``bypass_auto_encryption=True`` and encrypt values
-    with :meth:`gmongo.encryption.ClientEncryption.encrypt`.
+    If automatic encryption fails on an operation, use a client with ``bypass_auto_encryption=True``
+    and encrypt values with :meth:`gmongo.encryption.ClientEncryption.encrypt`.
 
     :param kms_providers: the key management services with their credentials, by name. ``aws`` has the fields
         ``accessKeyId``, ``secretAccessKey`` and ``sessionToken``. ``azure`` has ``tenantId``, ``clientId``,
@@ -54,8 +54,8 @@ class AutoEncryptionOpts:
         distinguishes several providers of a type, as in ``"aws:payroll"``. If ``aws``, ``azure`` or ``gcp`` is an empty
         mapping, the client fetches the credentials from the environment or the cloud's metadata service.
     :param key_vault_namespace: the namespace of the key vault, in the form ``"database.collection"``.
-    :param key_vault_client: the client of the deployment that contains the key vault. None (the default) uses the
-        deployment of the encrypted client.
+    :param key_vault_client: the client of the deployment that contains the key vault. None (the
+        default) uses the deployment of the encrypted client.
     :param schema_map: a mapping of namespaces to JSON schemas, which describe the fields to encrypt; None by default.
         Supplying a schema_map provides more security than relying on JSON Schemas obtained from the server. It protects
         against a malicious server advertising a false JSON Schema, which could trick the client into sending
@@ -72,8 +72,8 @@ class AutoEncryptionOpts:
         (the default) searches the system's library path. All clients in the same process should use the same setting.
         It is an error to load more than one crypt_shared library simultaneously in a process.
     :param crypt_shared_lib_required: True requires the crypt_shared library. False by default.
-    :param bypass_query_analysis: True disables the analysis of commands, so that only the application encrypts. The
-        client still decrypts automatically. False by default.
+    :param bypass_query_analysis: True disables the analysis of commands, so that only the application
+        encrypts. The client still decrypts automatically. False by default.
     :param encrypted_fields_map: a mapping of namespaces to the encrypted fields of collections (Queryable Encryption);
         None by default. Supplying an encrypted_fields_map provides more security than relying on an encryptedFields
         obtained from the server. It protects against a malicious server advertising a false encryptedFields.
@@ -129,14 +129,14 @@ class AutoEncryptionOpts:
         self._kms_tls = KmsTls(kms_tls_options, kms_providers)
         self._kms_connect_callback = kms_connect_callback
         self._encrypted_fields_map = encrypted_fields_map or {}
-        analyses = not (bypass_auto_encryption or bypass_query_analysis)
+        needs_analysis = not (bypass_auto_encryption or bypass_query_analysis)
         self._settings = Settings(
             kms_providers=kms_providers,
             key_expiration_ms=key_expiration_ms,
             schema_map=schema_map,
             encrypted_fields_map=encrypted_fields_map,
             bypass_query_analysis=bypass_query_analysis,
-            analyses=analyses or crypt_shared_lib_required,
+            loads_crypt_shared=needs_analysis or crypt_shared_lib_required,
             crypt_shared_lib_path=crypt_shared_lib_path,
             crypt_shared_lib_required=crypt_shared_lib_required,
         )
@@ -154,11 +154,11 @@ def _check_flags(**options: object) -> None:
 
 def _complete_spawn_arguments(arguments: Sequence[str] | None) -> list[str]:
     if arguments is None:
-        return [f"{_IDLE_OPTION}=60"]
+        return [f"{_IDLE_TIMEOUT_OPTION}=60"]
     if not isinstance(arguments, list):
         raise TypeError(f"mongocryptd_spawn_args must be a list, not {type(arguments)}")
-    has_limit = any(str(each).partition("=")[0] == _IDLE_OPTION for each in arguments)
-    return [str(each) for each in arguments] + ([] if has_limit else [f"{_IDLE_OPTION}=60"])
+    has_limit = any(str(each).partition("=")[0] == _IDLE_TIMEOUT_OPTION for each in arguments)
+    return [str(each) for each in arguments] + ([] if has_limit else [f"{_IDLE_TIMEOUT_OPTION}=60"])
 
 
 def _check_callback(callback: Callable[..., object] | None) -> None:

@@ -300,9 +300,9 @@ class DuplicateKeyError(WriteError):
 class BulkWriteError(OperationFailure):
     """Some writes of a bulk write failed.
 
-    :param results: the errors, and the result of the successful writes. ``writeErrors`` is a list of mappings with
-        ``index``, ``code``, ``errmsg`` and ``op``. ``writeConcernErrors`` is a list of errors. The other fields are the
-        numbers of written documents.
+    :param results: the errors, and the result of the successful writes. ``writeErrors`` is a list of
+        mappings with ``index``, ``code``, ``errmsg`` and ``op``. ``writeConcernErrors`` is a list of
+        errors. The other fields are the numbers of written documents.
     """
 
     details: Document

@@ -13,7 +13,7 @@ from gevent import Timeout, sleep
 
 from gmongo._documents import Document, DocumentDict, Value, without_none
 from gmongo._inherited_options import InheritedOptions
-from gmongo._parameter_docs import SHARED, describes_parameters
+from gmongo._parameter_docs import SHARED_PARAMETERS, describes_parameters
 from gmongo._telemetry.settings import create_observers
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo._traceback_scrub import clears_locals
@@ -40,7 +40,7 @@ from gmongo.operations.end_sessions import ANY_SERVER, EndSessions
 from gmongo.operations.models import WriteModel, checked_flag, checked_let
 from gmongo.operations.run_command import ReadCommand, WriteCommand
 from gmongo.options.structured import SHOWN_PROPERTIES
-from gmongo.options.table import SECRET
+from gmongo.options.table import SECRET_OPTION_NAMES
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import PrimaryPreferred, _ReadPreference
 from gmongo.results import ClientBulkWriteResult
@@ -68,7 +68,7 @@ OtherType = TypeVar("OtherType", bound=Document)
 
 
 # The decorator completes the docstrings of the methods with descriptions of parameters.
-@describes_parameters(SHARED, Cursor, SessionOptions)
+@describes_parameters(SHARED_PARAMETERS, Cursor, SessionOptions)
 class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]], Generic[DocumentType]):
     r"""A client of a MongoDB deployment. All greenlets of a process can share one client.
 
@@ -79,9 +79,9 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     The constructor starts the monitors of the servers. The greenlets of a client keep neither the
     process nor ``hub.join()`` alive. A client belongs to the native thread that creates the client.
-    With ``connect=False``, the client belongs to the native thread that first uses the client. After a
-    fork, the client opens new connections in the child. To close a client, call :meth:`close`, use a
-    ``with`` statement, or drop the last reference.
+    With ``connect=False``, the client belongs to the native thread that first uses the client. After
+    a fork, the client opens new connections in the child. To close a client, call :meth:`close`, use
+    a ``with`` statement, or drop the last reference.
 
     :class:`~gmongo.collection.Collection` lists the exceptions of every operation.
 
@@ -96,8 +96,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     - ``maxConnecting``: the maximum number of connections that the pool establishes concurrently. The default is 2.
     - ``waitQueueTimeoutMS``: the time limit of an operation's wait for a connection. The default is no limit.
     - ``drainLateReplies``: True keeps a connection if a timeout, a ``gevent.Timeout`` or a kill interrupted the wait
-      for a reply. The pool reads the late reply, and then reuses the connection. False (the default) closes the
-      connection.
+      for a reply. The pool reads the late reply, and then reuses the connection. False (the default)
+      closes the connection.
     - ``drainLateRepliesMS``, ``drainLateRepliesBytes``: the maximum wait for a late reply, and the maximum size of a
       late reply. The defaults are 1,000 ms and 1,048,576 bytes. The pool closes a connection that exceeds a limit.
 
@@ -146,8 +146,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     - ``tlsCertificateKeyFile``, ``tlsCertificateKeyFilePassword``: the path of the file with the client's certificate
       and private key, and the password of the private key.
     - ``tlsInsecure``, ``tlsAllowInvalidCertificates``, ``tlsAllowInvalidHostnames``: ``tlsAllowInvalidCertificates``
-      disables the check of certificates, and ``tlsAllowInvalidHostnames`` disables the check of host names.
-      ``tlsInsecure`` disables both checks. The default of each option is False.
+      disables the check of certificates, and ``tlsAllowInvalidHostnames`` disables the check of host
+      names. ``tlsInsecure`` disables both checks. The default of each option is False.
     - ``tlsDisableOCSPEndpointCheck``: True restricts OCSP to stapled responses. False (the default) also queries OCSP
       responders. OCSP needs the extra ``gmongo[ocsp]``.
     - ``tlsDisableCertificateRevocationCheck``: True disables OCSP and ``tlsCRLFile``.
@@ -182,9 +182,9 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     *Observation:*
 
     - ``tracing`` \*: a mapping with options of OpenTelemetry traces. The default of ``enabled`` is the environment
-      variable ``OTEL_PYTHON_INSTRUMENTATION_MONGODB_ENABLED``, or else False. ``query_text_max_length`` is the maximum
-      number of characters of a command in a span, 0 by default. The default of ``tracer_provider`` is the global
-      provider.
+      variable ``OTEL_PYTHON_INSTRUMENTATION_MONGODB_ENABLED``, or else False.
+      ``query_text_max_length`` is the maximum number of characters of a command in a span, 0 by
+      default. The default of ``tracer_provider`` is the global provider.
     - ``metrics`` \*: True enables OpenTelemetry metrics. A mapping with ``enabled`` and ``meter_provider`` is also
       allowed. The default is False.
     - ``slow_operation_ms`` \*: the minimum duration of a slow operation. The client logs each slow operation with its
@@ -200,8 +200,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     Specifications: URI Options, Connection String, and Connection Monitoring and Pooling ("Connection Pool Options").
 
-    :param host: a host name, an IP address, a path of a Unix domain socket, a ``mongodb://`` or ``mongodb+srv://`` URI,
-        or a list of hosts. None (the default) means ``localhost``.
+    :param host: a host name, an IP address, a path of a Unix domain socket, a ``mongodb://`` or
+        ``mongodb+srv://`` URI, or a list of hosts. None (the default) means ``localhost``.
     :param port: the port of each host that is given without a port; None (the default) means 27017.
     :param document_class: the class of returned documents; None (the default) is ``dict``.
     :param tz_aware: True returns datetimes with a time zone: `tzinfo` or UTC. None (the default) means False.
@@ -241,8 +241,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         host_and_port = (self.HOST if host is None else host, self.PORT if port is None else port)
         self._options = options = ClientOptions(*host_and_port, keywords, silent=self._is_silent)
         # Use the object DEFAULT_CODEC_OPTIONS if possible, because comparisons of identical objects are fast.
-        equal = options.codec_options == DEFAULT_CODEC_OPTIONS
-        codec_options = DEFAULT_CODEC_OPTIONS if equal else options.codec_options
+        is_default = options.codec_options == DEFAULT_CODEC_OPTIONS
+        codec_options = DEFAULT_CODEC_OPTIONS if is_default else options.codec_options
         super().__init__(codec_options, options.read_preference, options.write_concern, options.read_concern)
         observers = create_observers(options.telemetry())
         self._topology = Topology(options.topology(None if observers is None else observers.connection_made))
@@ -438,16 +438,16 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         Specification: Bulk Write.
 
-        :param models: a list of write models, as for :meth:`.Collection.bulk_write`. Each model must have a
-            `namespace`.
-        :param ordered: True (the default) stops at the first error. False runs all writes, in any order. Unacknowledged
-            writes (``w=0``) must be unordered.
-        :param verbose_results: True returns the result of each write, except of unacknowledged writes. False (the
-            default) returns only the numbers of written documents.
+        :param models: a list of write models, as for :meth:`.Collection.bulk_write`. Each model must
+            have a `namespace`.
+        :param ordered: True (the default) stops at the first error. False runs all writes, in any
+            order. Unacknowledged writes (``w=0``) must be unordered.
+        :param verbose_results: True returns the result of each write, except of unacknowledged
+            writes. False (the default) returns only the numbers of written documents.
         :param write_concern: the write concern; None (the default) uses the client's write concern.
         :raises ClientBulkWriteException: some writes failed. The exception contains the errors and the partial result.
-        :raises InvalidOperation: `models` is empty, a model has no namespace, the server is older than MongoDB 8.0, or
-            the client has ``auto_encryption_opts``.
+        :raises InvalidOperation: `models` is empty, a model has no namespace, the server is older
+            than MongoDB 8.0, or the client has ``auto_encryption_opts``.
         :raises DocumentTooLarge: a write is larger than the maximum size of a message.
         :raises TypeError: an element of `models` is not a write model, or an argument has the wrong type.
         """
@@ -609,8 +609,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
           is available.
         - ``generation``: the pool generation, which is the number of times that the pool was cleared.
         - ``total``: the number of connections. ``available``: the number of idle connections. ``pending``: the number
-          of connections that the pool is establishing. ``in_use``: the number of checked-out connections. ``draining``:
-          the number of connections that wait for a late reply.
+          of connections that the pool is establishing. ``in_use``: the number of checked-out
+          connections. ``draining``: the number of connections that wait for a late reply.
         - ``in_use_by``: the number of checked-out connections for each purpose.
         - ``held``: a list of mappings, one for each checked-out connection. The connection with the longest check-out
           is the first. The keys are ``connection`` (the number of the connection), ``greenlet``, ``operation`` (the
@@ -645,8 +645,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         A call at the start of a program reports a wrong URI or password before the first operation. The method sends
         ``ping`` with the client's read preference, and repeats ``ping`` after network errors.
 
-        :param timeout: the time limit in seconds, which overrides ``timeoutMS``. 0 means no limit, and None (the
-            default) uses ``serverSelectionTimeoutMS``.
+        :param timeout: the time limit in seconds, which overrides ``timeoutMS``. 0 means no limit,
+            and None (the default) uses ``serverSelectionTimeoutMS``.
         :raises ServerSelectionTimeoutError: the client was not ready within the time limit. The
             message states the reason.
         :raises OperationFailure: the authentication failed.
@@ -760,7 +760,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             "connect": repr(options.connect),
         }
         for name, value in options.merged.items():
-            if name not in SECRET or name == "authmechanismproperties":
+            if name not in SECRET_OPTION_NAMES or name == "authmechanismproperties":
                 shown.setdefault(name, _format_option(name, value))
         return f"MongoClient({', '.join(f'{name}={value}' for name, value in shown.items())})"
 

@@ -27,8 +27,8 @@ class PoolOptions(NamedTuple):
     :param server_api: the declared version of the Stable API, or None (the default).
     :param load_balanced: True if the host is a load balancer. None (the default) if the option is not set.
     :param metadata: the client metadata that the handshake sends.
-    :param non_default_options: the options that the application set, with the names of the specification, and with
-        times in milliseconds.
+    :param non_default_options: the options that the application set, with the names of the
+        specification, and with times in milliseconds.
     """
 
     max_pool_size: int | None

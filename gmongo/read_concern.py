@@ -17,8 +17,8 @@ class ReadConcern:
 
     Specification: Read and Write Concern, "Read Concern".
 
-    :param level: ``"local"``, ``"available"``, ``"majority"``, ``"linearizable"``, ``"snapshot"`` (MongoDB 5.0) or
-        another level. None (the default) uses the server's default.
+    :param level: ``"local"``, ``"available"``, ``"majority"``, ``"linearizable"``, ``"snapshot"``
+        (MongoDB 5.0) or another level. None (the default) uses the server's default.
     :raises TypeError: `level` is neither a string nor None.
     """
 

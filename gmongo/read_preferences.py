@@ -1,7 +1,7 @@
 """Read preferences: the servers of a deployment to which a client sends reads.
 
-A parameter of a wrong type raises :class:`TypeError`, and a value that is not allowed raises :class:`ValueError`.
-Specifications: Server Selection, "Read Preference", and Max Staleness.
+A parameter of a wrong type raises :class:`TypeError`, and a value that is not allowed raises
+:class:`ValueError`. Specifications: Server Selection (section "Read Preference") and Max Staleness.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Results of write operations (specifications: CRUD API, "Write Results", and Bulk Write, "Result")."""
+"""Results of write operations. Specifications: CRUD API ("Write Results") and Bulk Write ("Result")."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ class UpdateResult(_WriteResult):
 
     The counts, `upserted_id` and `did_upsert` raise InvalidOperation if the server did not acknowledge the write.
 
-    :param raw_result: the server's reply. The field ``upserted`` has the ``_id`` of an upserted document, or
-        ``{"_id": ...}`` in a client bulk write.
+    :param raw_result: the server's reply. The field ``upserted`` has the ``_id`` of an upserted
+        document, or ``{"_id": ...}`` in a client bulk write.
     :param acknowledged: True if the server acknowledged the write.
     :param in_client_bulk: True for a result of :meth:`.MongoClient.bulk_write`; False by default.
     """

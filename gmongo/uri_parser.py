@@ -50,10 +50,10 @@ def parse_uri(
     :param srv_max_hosts: the maximum number of hosts (0 means no limit); None (the default) uses srvMaxHosts.
     :param srv_allowed_hosts_suffix: the required domain of hosts from DNS; None uses srvAllowedHostsSuffix.
     :param srv_host_validator: a function that returns True to accept a host from DNS; None by default.
-    :returns: a mapping. ``nodelist`` is a list of pairs of host and port. The port of a Unix domain socket is None.
-        ``username``, ``password``, ``database`` and ``collection`` are parts of the URI. ``options`` is a
-        case-insensitive mapping, with times in seconds except localThresholdMS. ``fqdn`` is the host of a
-        ``mongodb+srv`` URI.
+    :returns: a mapping. ``nodelist`` is a list of pairs of host and port. The port of a Unix domain
+        socket is None. ``username``, ``password``, ``database`` and ``collection`` are parts of the
+        URI. ``options`` is a case-insensitive mapping, with times in seconds except localThresholdMS.
+        ``fqdn`` is the host of a ``mongodb+srv`` URI.
     :raises gmongo.errors.InvalidURI: the URI is malformed. The message does not show the user name and the password.
     :raises gmongo.errors.ConfigurationError: options are unknown or contradict each other, or DNS has no hosts.
     :raises ValueError: a port or an option value is invalid. The exception is also a ConfigurationError.

@@ -18,8 +18,8 @@ class WriteConcern:
 
     Specification: Read and Write Concern, "Write Concern".
 
-    :param w: the number of members that must acknowledge a write (0 for none), ``"majority"``, or a name in the replica
-        set configuration. None (the default) uses the server's default.
+    :param w: the number of members that must acknowledge a write (0 for none), ``"majority"``, or a
+        name in the replica set configuration. None (the default) uses the server's default.
     :param wtimeout: the server's time limit in milliseconds; 0 and None (the default) mean no
         limit. After the time limit, the write remains in effect, and the operation raises
         :class:`~gmongo.errors.WTimeoutError`.
@@ -40,10 +40,10 @@ class WriteConcern:
         if w == 0 and j:
             raise ConfigurationError("w=0 and j=True contradict each other: w=0 means no acknowledgement")
         fields = {
-            "wtimeout": _checked_count("wtimeout", wtimeout, "an integer"),
+            "wtimeout": _checked_non_negative("wtimeout", wtimeout, "an integer"),
             "j": _checked_flag("j", j),
             "fsync": _checked_flag("fsync", fsync),
-            "w": w if isinstance(w, str) else _checked_count("w", w, "an integer or a string"),
+            "w": w if isinstance(w, str) else _checked_non_negative("w", w, "an integer or a string"),
         }
         self.__document = {field: value for field, value in fields.items() if value is not None}
         self.__acknowledged = w != 0
@@ -73,7 +73,7 @@ class WriteConcern:
         return f"WriteConcern({fields_text})"
 
 
-def _checked_count(name: str, value: object, expected: str) -> int | None:
+def _checked_non_negative(name: str, value: object, expected: str) -> int | None:
     if value is None:
         return None
     if not isinstance(value, int):

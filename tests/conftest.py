@@ -32,7 +32,7 @@ Hub.SYSTEM_ERROR += (pytest.fail.Exception,)
 
 # Folders whose tests run in virtual time, so that the speed of the machine has no effect. The
 # servers of these tests run in the hub of the test.
-_VIRTUAL = {"auth", "cmap", "execution", "hostile", "load_balanced", "sdam", "stable_api", "telemetry"}
+_VIRTUAL_TIME_FOLDERS = {"auth", "cmap", "execution", "hostile", "load_balanced", "sdam", "stable_api", "telemetry"}
 
 _failed: list[str] = []
 
@@ -112,12 +112,12 @@ def pytest_runtest_logfinish() -> None:
 
 @pytest.fixture(autouse=True)
 def select_clock(request: pytest.FixtureRequest) -> None:
-    """Run a test of a folder in `_VIRTUAL` in virtual time, unless the test has the marker
+    """Run a test of a folder in `_VIRTUAL_TIME_FOLDERS` in virtual time, unless the test has the marker
     `real_time`.
     """
     tests = Path(__file__).parent
     folders = {request.path.relative_to(tests).parts[0]} if tests in request.path.parents else set()
-    if folders & _VIRTUAL and request.node.get_closest_marker("real_time") is None:
+    if folders & _VIRTUAL_TIME_FOLDERS and request.node.get_closest_marker("real_time") is None:
         request.getfixturevalue("virtual_time")
 
 
@@ -135,7 +135,9 @@ def collector_off() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def database(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Yield the URI in MONGODB_URI or, if the variable is not set, the URI of an embedded database."""
+    """Yield the URI in MONGODB_URI or, if the variable is not set, the URI of an embedded
+    database.
+    """
     engine = request.config.getoption("--engine")
     if engine is None:
         with database_uri() as uri:

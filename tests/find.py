@@ -21,8 +21,8 @@ from pathlib import Path
 from tests.conformance.pages import ROOT, TESTS, find_proofs
 
 CONFORMANCE = ROOT / "docs" / "conformance"
-_RULE = re.compile(r"[A-Z]+-\d+")
-_MOST = 60
+_REQUIREMENT_NAME = re.compile(r"[A-Z]+-\d+")
+_MAX_RESULTS = 60
 
 
 def search(query: str) -> list[str]:
@@ -30,7 +30,7 @@ def search(query: str) -> list[str]:
 
     After each test that detects a mutation, a comment describes the mutation.
     """
-    if _RULE.fullmatch(query):
+    if _REQUIREMENT_NAME.fullmatch(query):
         return find_proofs().get(query, [])
     if query.endswith(".py"):
         return list(dict.fromkeys(_tests_of_file(query.removeprefix("./").removeprefix("gmongo/"))))
@@ -105,11 +105,11 @@ def main(query: list[str]) -> int:
         print(__doc__)
         return 2
     lines = search(" ".join(query))
-    if _RULE.fullmatch(query[0]):
+    if _REQUIREMENT_NAME.fullmatch(query[0]):
         print(_requirement_text(query[0]))
-    print("\n".join(lines[:_MOST]) or f"no tests found for {' '.join(query)}")
-    if len(lines) > _MOST:
-        print(f"and {len(lines) - _MOST} more: add words to the query")
+    print("\n".join(lines[:_MAX_RESULTS]) or f"no tests found for {' '.join(query)}")
+    if len(lines) > _MAX_RESULTS:
+        print(f"and {len(lines) - _MAX_RESULTS} more: add words to the query")
     return 0 if lines else 1
 
 

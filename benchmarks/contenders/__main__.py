@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.worker import prepare
+from benchmarks.worker import patch_if_pymongo
 
-CALLERS_ON = {"gmongo": "greenlets", "floor": "greenlets", "pymongo": "threads", "threads": "threads"}
+CALLER_KINDS = {"gmongo": "greenlets", "floor": "greenlets", "pymongo": "threads", "threads": "threads"}
 
 
 def serve(stream: Any, operations: list[Callable[[], Any]]) -> None:
@@ -64,22 +64,22 @@ def run_in_threads(name: str, uri: str, path: str, callers: int) -> None:
 def _driver_operations(package: str, uri: str) -> list[Callable[[], Any]]:
     import importlib
 
-    from benchmarks.programs import KINDS
+    from benchmarks.programs import DOCUMENT_COUNTS
     from benchmarks.real.driver_operations import blocking_operations
     from benchmarks.workloads import driver_operations
 
     client = importlib.import_module(package).MongoClient(uri)
     operations = {**driver_operations(client), **blocking_operations(package, uri, client)}
-    return [operations[kind] for kind in KINDS]
+    return [operations[kind] for kind in DOCUMENT_COUNTS]
 
 
 def _baseline_operations(uri: str, callers: int) -> list[Callable[[], Any]]:
     from benchmarks.baseline import Baseline, operations
-    from benchmarks.programs import KINDS
+    from benchmarks.programs import DOCUMENT_COUNTS
     from benchmarks.worker import POOL_SIZE
 
     by_kind = operations(Baseline(int(uri.partition("/?")[0].rpartition(":")[2]), min(callers, POOL_SIZE)))
-    return [by_kind[kind] for kind in KINDS if kind in by_kind]
+    return [by_kind[kind] for kind in DOCUMENT_COUNTS if kind in by_kind]
 
 
 def run_in_tasks(name: str, uri: str, path: str, callers: int) -> None:
@@ -116,8 +116,8 @@ def run_in_tasks(name: str, uri: str, path: str, callers: int) -> None:
 def main() -> None:
     """Run the contender that the command line names."""
     name, uri, path, callers, _file = sys.argv[1:]
-    prepare(name)
-    run = {"greenlets": run_in_greenlets, "threads": run_in_threads}.get(CALLERS_ON.get(name, ""), run_in_tasks)
+    patch_if_pymongo(name)
+    run = {"greenlets": run_in_greenlets, "threads": run_in_threads}.get(CALLER_KINDS.get(name, ""), run_in_tasks)
     run(name, uri, path, int(callers))
 
 

@@ -12,7 +12,7 @@ from benchmarks.real.driver_operations import asynchronous_operations
 
 
 def operations(uri: str) -> list[Callable[[], Awaitable[Any]]]:
-    """Return the operations in the order of :data:`benchmarks.programs.KINDS`."""
+    """Return the operations in the order of :data:`benchmarks.programs.DOCUMENT_COUNTS`."""
     client: Any = AsyncMongoClient(uri)
     database = client[DATABASE]
     one = database[ONE]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import programs
-from benchmarks.documents import VARIANT
+from benchmarks.documents import DEPLOYMENT_SUFFIX
 from benchmarks.real import crowds, failover, operations, page
 from benchmarks.real.deployments import DEPLOYMENTS
 from benchmarks.record import versions
@@ -53,7 +53,7 @@ def measure(options: argparse.Namespace, report_progress: Callable[[str], Any]) 
     for name in [name for name in DEPLOYMENTS if name in only]:
         able = [each for each in contenders if each != "floor" or name == "standalone"]
         measured = operations.measure(name, able, options.rounds, options.operations, report_progress)
-        results["operations"][name + VARIANT] = {kind: each.as_json() for kind, each in measured.items()}
+        results["operations"][name + DEPLOYMENT_SUFFIX] = {kind: each.as_json() for kind, each in measured.items()}
         save()
     if FAILOVER in only:
         results[FAILOVER] = failover.measure(options.failures, report_progress)

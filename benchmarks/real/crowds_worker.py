@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.start_worker import resident_memory, settled_resident_memory
-from benchmarks.worker import prepare
+from benchmarks.worker import patch_if_pymongo
 
 
 def measure_greenlets(open_client: Callable[..., Any], size: int) -> int:
@@ -85,7 +85,7 @@ def _open_connections(client: Any) -> int:
 def main() -> None:
     """Run the measurement that the command line names, and print the result."""
     contender, uri, measurement, size = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    prepare(contender)
+    patch_if_pymongo(contender)
     from importlib import import_module
 
     make = import_module(contender).MongoClient

@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from benchmarks.documents import BATCH, DATABASE, DOCUMENT_BYTES, HUNDRED, LARGE, MANY, ONE, SAVED, stored_documents
+from benchmarks.documents import (
+    BATCH_SIZE,
+    DATABASE,
+    DOCUMENT_BYTES,
+    HUNDRED,
+    LARGE,
+    MANY_COUNT,
+    ONE,
+    SAVED,
+    stored_documents,
+)
 from benchmarks.processors import pinned_to_server_processor
 from benchmarks.worker import POOL_SIZE
 from gmongo import MongoClient
@@ -37,7 +47,7 @@ def deployment(name: str) -> Iterator[str]:
 def _insert_documents(client: MongoClient[dict[str, Any]]) -> None:
     database = client[DATABASE]
     database[ONE].insert_one(dict(SAVED))
-    database[HUNDRED].insert_many(stored_documents(BATCH, DOCUMENT_BYTES))
-    database[LARGE].insert_many(stored_documents(MANY, DOCUMENT_BYTES))
+    database[HUNDRED].insert_many(stored_documents(BATCH_SIZE, DOCUMENT_BYTES))
+    database[LARGE].insert_many(stored_documents(MANY_COUNT, DOCUMENT_BYTES))
     for name in ("bulk", "transactions"):
         database.create_collection(name)

@@ -10,7 +10,7 @@ from greenlet import getcurrent
 
 from benchmarks.documents import DATABASE, HUNDRED, LARGE, ONE, QUERY, UNSAVED
 
-BULK = 1000  # models in one bulk write
+BULK_SIZE = 1000  # models in one bulk write
 PIPELINE = [{"$match": {"active": True}}, {"$sort": {"_id": 1}}, {"$limit": 20}, {"$project": {"name": 1, "score": 1}}]
 
 
@@ -48,7 +48,7 @@ def blocking_operations(package: str, uri: str, client: Any) -> dict[str, Callab
         "find_10000": lambda: sum(1 for _ in database[LARGE].find()),
         "aggregate": lambda: sum(1 for _ in database[HUNDRED].aggregate(PIPELINE)),
         "bulk_write": lambda: int(
-            database["bulk"].bulk_write([insert(dict(UNSAVED)) for _ in range(BULK)]).inserted_count
+            database["bulk"].bulk_write([insert(dict(UNSAVED)) for _ in range(BULK_SIZE)]).inserted_count
         ),
         "transaction": transaction,
         "change_stream": change_stream,
@@ -79,7 +79,7 @@ def asynchronous_operations(uri: str, client: Any) -> dict[str, Callable[[], Awa
         return await count(await database[HUNDRED].aggregate(PIPELINE))
 
     async def bulk_write() -> int:
-        done = await database["bulk"].bulk_write([InsertOne(dict(UNSAVED)) for _ in range(BULK)])
+        done = await database["bulk"].bulk_write([InsertOne(dict(UNSAVED)) for _ in range(BULK_SIZE)])
         return int(done.inserted_count)
 
     async def transaction() -> int:

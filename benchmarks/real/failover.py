@@ -1,7 +1,6 @@
 """Failovers: the time until greenlets write again, and the writes that are lost or applied twice.
 
-All contenders work on one replica set at the same time, so that the same elections affect all
-contenders.
+All contenders work on one replica set at the same time, so that each election affects all contenders.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ from gmongo.testing.mongod.connection import CommandFailedError, run_command
 from gmongo.testing.mongod.server import Server
 
 CONTENDERS = ("gmongo", "pymongo", "threads")
-KINDS = ("killed", "stopped", "stepped down", "cut off")  # "stopped" means suspended by SIGSTOP.
+FAILURE_KINDS = ("killed", "stopped", "stepped down", "cut off")  # "stopped" means suspended by SIGSTOP.
 _ELECTION_TIMEOUT = 1.0  # seconds
 _PROBE_INTERVAL = 0.001  # seconds
-_BEFORE, _AFTER = 1.0, 3.0  # Seconds of undisturbed work before and after each failure.
-_CHANGE = {"q": {"_id": 1}, "u": {"$inc": {"n": 1}}, "upsert": True}
-_PROBE = {"update": "probe", "$db": "benchmark", "updates": [_CHANGE]}
+_SECONDS_BEFORE, _SECONDS_AFTER = 1.0, 3.0  # Seconds of undisturbed work before and after each failure.
+_PROBE_UPDATE = {"q": {"_id": 1}, "u": {"$inc": {"n": 1}}, "upsert": True}
+_PROBE_COMMAND = {"update": "probe", "$db": "benchmark", "updates": [_PROBE_UPDATE]}
 
 
-def measure(failures: int, report_progress: Callable[[str], Any]) -> dict[str, Any]:
+def measure(failover_count: int, report_progress: Callable[[str], Any]) -> dict[str, Any]:
     """Measure failovers of each kind.
 
-    :param failures: the number of failovers of each kind.
+    :param failover_count: the number of failovers of each kind.
     :returns: ``delays`` and ``faults``. ``delays`` contains, by kind and contender, quantiles of
         the milliseconds until greenlets write again. ``faults`` contains the errors, the lost
         writes and the repeated writes of each contender.
@@ -46,18 +45,18 @@ def measure(failures: int, report_progress: Callable[[str], Any]) -> dict[str, A
         replica_set = stack.enter_context(EmbeddedReplicaSet(election_timeout=_ELECTION_TIMEOUT))
         proxies = stack.enter_context(MemberProxies(replica_set))
         workers = stack.enter_context(_workers(proxies.uri))
-        times: dict[str, list[float]] = {kind: [] for kind in KINDS}
-        for number in range(failures):
-            for kind in KINDS:
+        first_write_times: dict[str, list[float]] = {kind: [] for kind in FAILURE_KINDS}
+        for number in range(failover_count):
+            for kind in FAILURE_KINDS:
                 report_progress(f"failover {number + 1}: primary {kind}")
-                times[kind] += _cause_failover(replica_set, proxies, kind)
+                first_write_times[kind] += _cause_failover(replica_set, proxies, kind)
         results = {name: end_worker() for name, end_worker in workers.items()}
         with MongoClient(replica_set.uri) as client:
             faults = {name: _compare_with_data(client, name, result) for name, result in results.items()}
     return {
         "delays": {
             kind: {name: _delay_quantiles(result, first_writes) for name, result in results.items()}
-            for kind, first_writes in times.items()
+            for kind, first_writes in first_write_times.items()
         },
         "faults": faults,
     }
@@ -99,7 +98,7 @@ def _cause_failover(replica_set: EmbeddedReplicaSet, proxies: MemberProxies, kin
     """
     old_primary = replica_set.primary
     others = [member for member in replica_set.members if member is not old_primary]
-    time.sleep(_BEFORE)
+    time.sleep(_SECONDS_BEFORE)
     writes: list[float] = []
     probes = [threading.Thread(target=_probe, args=(member, writes), daemon=True) for member in others]
     for probe in probes:
@@ -108,7 +107,7 @@ def _cause_failover(replica_set: EmbeddedReplicaSet, proxies: MemberProxies, kin
     for probe in probes:
         while probe.is_alive() and not writes:
             time.sleep(_PROBE_INTERVAL)
-    time.sleep(_AFTER)
+    time.sleep(_SECONDS_AFTER)
     proxies.open(old_primary)
     if old_primary.is_stopped:
         old_primary.resume()
@@ -138,7 +137,7 @@ def _probe(member: Server, writes: list[float]) -> None:
     end = time.monotonic() + 60
     while not writes and time.monotonic() < end:
         try:
-            run_command((host, int(port)), _PROBE)
+            run_command((host, int(port)), _PROBE_COMMAND)
         except (CommandFailedError, OSError):
             time.sleep(_PROBE_INTERVAL)
         else:

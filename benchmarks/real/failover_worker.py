@@ -15,9 +15,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmarks.worker import prepare
+from benchmarks.worker import patch_if_pymongo
 
-CALLERS = 50
+CALLER_COUNT = 50
 _PAUSE = 0.02  # seconds between two operations of a caller
 
 
@@ -67,14 +67,14 @@ def main() -> None:
 
         monkey.patch_all()  # after patching, the threads of the callers are greenlets
     else:
-        prepare(name)
+        patch_if_pymongo(name)
     package = "gmongo" if name == "gmongo" else "pymongo"
-    client = import_module(package).MongoClient(uri, w="majority", maxPoolSize=CALLERS)
+    client = import_module(package).MongoClient(uri, w="majority", maxPoolSize=CALLER_COUNT)
     error_class = import_module(f"{package}.errors").PyMongoError
-    results = CallerResults(CALLERS)
+    results = CallerResults(CALLER_COUNT)
     arguments = (client["benchmark"], name)
     callers = [
-        threading.Thread(target=call, args=(*arguments, number, results, error_class)) for number in range(CALLERS)
+        threading.Thread(target=call, args=(*arguments, number, results, error_class)) for number in range(CALLER_COUNT)
     ]
     for caller in callers:
         caller.start()

@@ -9,14 +9,14 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from benchmarks import load
-from benchmarks.documents import VARIANT
+from benchmarks.documents import DEPLOYMENT_SUFFIX
 from benchmarks.latency import quantiles_of
 from benchmarks.processes import WorkerFailed
 from benchmarks.programs import Program, exchange, start_contender
 from benchmarks.real.deployments import deployment
 from benchmarks.rounds import Row, ratio, take_turns
 
-CALLERS = 10
+CALLER_COUNT = 10
 #: For each operation, its number of runs in a turn, divided by the number of runs of `find_one`.
 SHARES = {
     "find_one": 1.0,
@@ -31,9 +31,9 @@ SHARES = {
     "first_operation": 0.05,
 }
 #: The operations that only a replica set supports.
-REPLICA_SET_ONLY = {"transaction", "change_stream"}
+REPLICA_SET_OPERATIONS = {"transaction", "change_stream"}
 #: The operations that the benchmark measures on deployments with special settings.
-WITH_SETTINGS = ("find_one", "insert_one", "update_one", "find_100", "find_10000")
+SPECIAL_DEPLOYMENT_OPERATIONS = ("find_one", "insert_one", "update_one", "find_100", "find_10000")
 _LATENCY_OPERATIONS = 2000  # find_one operations in the measurement of the latencies
 
 
@@ -65,9 +65,9 @@ def operations_of(name: str) -> list[str]:
     """Return the names of the operations that the benchmark measures on a deployment."""
     if name == "replica set":
         return list(SHARES)
-    if name == "standalone" and not VARIANT:
-        return [kind for kind in SHARES if kind not in REPLICA_SET_ONLY]
-    return list(WITH_SETTINGS)
+    if name == "standalone" and not DEPLOYMENT_SUFFIX:
+        return [kind for kind in SHARES if kind not in REPLICA_SET_OPERATIONS]
+    return list(SPECIAL_DEPLOYMENT_OPERATIONS)
 
 
 def measure(
@@ -87,12 +87,12 @@ def measure(
 
         def program(contender: str) -> Program:
             if contender not in programs:
-                programs[contender] = stack.enter_context(start_contender(contender, uri, CALLERS))
+                programs[contender] = stack.enter_context(start_contender(contender, uri, CALLER_COUNT))
             return programs[contender]
 
         for kind in operations_of(name):
             report_progress(f"{name}: {kind}")
-            count = max(1, round(operations * SHARES[kind] / CALLERS))
+            count = max(1, round(operations * SHARES[kind] / CALLER_COUNT))
             for contender in contenders:
                 _warm_up(program, contender, kind)
             turn = partial(_measure_cost, program, kind, count)
@@ -103,13 +103,13 @@ def measure(
                 found = load.send(program(contender).streams, exchange(kind), size)
                 latencies[contender] = quantiles_of(found.latencies)
                 rates[contender] = size / found.clock
-            results[kind] = OperationResults(Row(kind, CALLERS, "µs", cost, failures), latencies, rates)
+            results[kind] = OperationResults(Row(kind, CALLER_COUNT, "µs", cost, failures), latencies, rates)
     return results
 
 
 def _warm_up(program: Callable[[str], Program], contender: str, kind: str) -> None:
     try:
-        load.send(program(contender).streams, exchange(kind), CALLERS)
+        load.send(program(contender).streams, exchange(kind), CALLER_COUNT)
     except WorkerFailed:
         pass  # the first turn of the contender also fails, and the row reports the error
 
@@ -117,5 +117,5 @@ def _warm_up(program: Callable[[str], Program], contender: str, kind: str) -> No
 def _measure_cost(program: Callable[[str], Program], kind: str, count: int, contender: str) -> float:
     running_program = program(contender)
     before = running_program.processor_seconds
-    load.send(running_program.streams, exchange(kind, count), CALLERS)
-    return (running_program.processor_seconds - before) / (count * CALLERS) * 1e6
+    load.send(running_program.streams, exchange(kind, count), CALLER_COUNT)
+    return (running_program.processor_seconds - before) / (count * CALLER_COUNT) * 1e6

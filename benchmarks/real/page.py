@@ -1,4 +1,4 @@
-"""Write the results of one or two runs into ``docs/performance-real.md``, between two marks."""
+"""Write the results of one or more runs into ``docs/performance-real.md``, between two marks."""
 
 from __future__ import annotations
 
@@ -10,26 +10,25 @@ from benchmarks.page import markdown, replace_part
 from benchmarks.processes import ROOT
 from benchmarks.programs import CONTENDERS
 from benchmarks.real import plot
-from benchmarks.real.failover import KINDS
+from benchmarks.real.failover import FAILURE_KINDS
 from benchmarks.sheets import Sheet
 
 PAGE = ROOT / "docs" / "performance-real.md"
-_MARK = "real-servers"
-_WITH_LATENCIES = ("standalone", "replica set")
+_PART_NAME = "real-servers"
+_DEPLOYMENTS_WITH_LATENCIES = ("standalone", "replica set")
 Run = dict[str, Any]
 
 
 def write(runs: Sequence[Run]) -> None:
     """Write the results of the runs into the page, and draw the plot."""
     plot.draw(runs, PAGE.with_suffix(".svg"))
-    PAGE.write_text(replace_part(PAGE.read_text(), "\n".join(["", *lines(runs), ""]), _MARK))
+    PAGE.write_text(replace_part(PAGE.read_text(), "\n".join(["", *lines(runs), ""]), _PART_NAME))
 
 
 def lines(runs: Sequence[Run]) -> Iterator[str]:
     """Yield the lines of the page.
 
-    Each number is the mean of the runs. The number after ± is half of the range of the
-    runs.
+    Each number is the mean of the runs. The number after ± is half of the range of the runs.
     """
     yield ", ".join(f"{name} {version}" for name, version in runs[0]["versions"].items()) + f". Runs: {len(runs)}."
     for deployment in {name: None for run in runs for name in run["operations"]}:
@@ -55,7 +54,7 @@ def _operations(runs: Sequence[Run], deployment: str) -> Iterator[str]:
     )
     failures = {name: why for kind in kinds for name, why in runs[-1][kind]["failures"].items()}
     yield from (f"\nNot measured: {CONTENDERS[name].title}: {why}" for name, why in failures.items())
-    if deployment not in _WITH_LATENCIES:
+    if deployment not in _DEPLOYMENTS_WITH_LATENCIES:
         return
     kinds = [*kinds[:4], *(kind for kind in kinds if kind == "first_operation")]
     contenders = [name for name in CONTENDERS if any(name in runs[-1][kind]["rates"] for kind in kinds)]
@@ -84,13 +83,9 @@ def _rate_and_latencies(runs: Sequence[Run], kind: str, name: str) -> str:
 
 def _failover(runs: Sequence[Run]) -> Iterator[str]:
     names = list(runs[0]["faults"])
-    yield from (
-        "",
-        "## Failover: p50/p99 in ms from a probe's write on the new primary to a greenlet's write",
-        "",
-    )
+    yield from ("", "## Failover: p50/p99 in ms from a probe's write on the new primary to a greenlet's write", "")
     rows = []
-    for kind in KINDS:
+    for kind in FAILURE_KINDS:
         results = [[run["delays"][kind][name] for run in runs] for name in names]
         rows.append([f"primary {kind}", *(_quantiles(each) for each in results)])
     yield from _table(["failure", *(f"{CONTENDERS[name].title}" for name in names)], rows)

@@ -1,7 +1,7 @@
 "use strict";
 // The keyboard must reach each element that scrolls sideways.
-const reach = () => document.querySelectorAll("pre, article table, .table-wrapper").forEach(each => {
+const makeScrollableReachable = () => document.querySelectorAll("pre, article table, .table-wrapper").forEach(each => {
   if (each.scrollWidth > each.clientWidth) each.tabIndex = 0; else each.removeAttribute("tabindex");
 });
-addEventListener("load", reach);
-addEventListener("resize", reach);
+addEventListener("load", makeScrollableReachable);
+addEventListener("resize", makeScrollableReachable);

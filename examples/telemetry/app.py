@@ -16,7 +16,7 @@ from gmongo import MongoClient
 from gmongo.status import StatusPage
 
 # Pass this directory to `python -m gmongo.status`.
-STATES = os.environ.get("STATES") or os.path.join(tempfile.gettempdir(), f"shop-states-{os.getuid()}")
+STATE_FOLDER = os.environ.get("STATES") or os.path.join(tempfile.gettempdir(), f"shop-states-{os.getuid()}")
 
 app = Flask(__name__)
 client: MongoClient[dict[str, Any]] = MongoClient(
@@ -38,4 +38,4 @@ def count_orders() -> Any:
 
 
 # A real service must protect this page with the authentication of its operators.
-app.wsgi_app = DispatcherMiddleware(app.wsgi_app, {"/debug/mongodb": StatusPage(STATES)})  # type: ignore[method-assign]
+app.wsgi_app = DispatcherMiddleware(app.wsgi_app, {"/debug/mongodb": StatusPage(STATE_FOLDER)})  # type: ignore[method-assign]

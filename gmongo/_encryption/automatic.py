@@ -16,7 +16,7 @@ from gevent import sleep
 
 from gmongo._documents import Document, DocumentDict
 from gmongo._encryption.explicit import open_handle
-from gmongo._encryption.key_vault import Client, KeyVault, key_vault, split_namespace
+from gmongo._encryption.key_vault import Client, KeyVaultRequests, key_vault_collection, split_namespace
 from gmongo._encryption.kms import Kms
 from gmongo._encryption.library import contexts
 from gmongo._encryption.machine import Machine
@@ -34,8 +34,9 @@ from gmongo.wire.message import Buffer
 class Encrypter:
     """Object that encrypts the commands of a client, and decrypts the replies.
 
-    `new_client` creates a second client from `client_arguments`. This client reads the key vault and schemas.
-    `new_silent_client` creates a client without events and logs for mongocryptd, which receives plaintext.
+    `new_client` creates a second client from `client_arguments`. This client reads the key vault and
+    schemas. `new_silent_client` creates a client without events and logs for mongocryptd, which
+    receives plaintext.
     """
 
     def __init__(
@@ -50,13 +51,13 @@ class Encrypter:
         self.options = options
         self._handle = open_handle(options._settings)
         self._client = weakref.ref(client)
-        self._is_unlimited = client.options.merged.get("maxpoolsize", 1) in (0, None)
+        self._has_unlimited_pool = client.options.merged.get("maxpoolsize", 1) in (0, None)
         self._new_client = new_client
         self._client_arguments = client_arguments
-        self._internal: Client | None = None
+        self._internal_client: Client | None = None
         self._mongocryptd: Mongocryptd | None = None
         self._encrypts = not options._bypass_auto_encryption
-        if options._settings.analyses and self._encrypts and not self._handle.has_crypt_shared:
+        if options._settings.loads_crypt_shared and self._encrypts and not self._handle.has_crypt_shared:
             self._mongocryptd = Mongocryptd(options, new_silent_client)
         kms = Kms(options._kms_tls, options._kms_connect_callback)
         self._machine = Machine(self._handle, weakref.proxy(self), kms)
@@ -83,11 +84,11 @@ class Encrypter:
 
     # Requests of libmongocrypt to servers. Filters, commands and replies are encoded documents.
 
-    def keys(self, filter: bytes) -> list[bytes]:
+    def find_keys(self, filter: bytes) -> list[bytes]:
         client = self.options._key_vault_client or self._client_for_keys()
-        return KeyVault(key_vault(client, self.options._key_vault_namespace)).keys(filter)
+        return KeyVaultRequests(key_vault_collection(client, self.options._key_vault_namespace)).find_keys(filter)
 
-    def collections(self, database: str, filter: bytes) -> list[bytes]:
+    def list_collections(self, database: str, filter: bytes) -> list[bytes]:
         with self._client_for_keys()[database].list_collections(filter=RawBSONDocument(filter)) as cursor:
             return [bson.encode(each) for each in cursor]
 
@@ -101,25 +102,25 @@ class Encrypter:
     def _client_for_keys(self) -> Client:
         """Return the client itself if its pool is unlimited, otherwise a second client.
 
-        An operation reads keys while the operation uses a connection. With a limited pool, operations could check out
-        all connections, and then wait forever for a connection that reads keys.
+        An operation reads keys while the operation uses a connection. With a limited pool, operations
+        could check out all connections, and then wait forever for a connection that reads keys.
         """
         client = self._client()
         if client is None:
             raise EncryptionError(ReferenceError("the client no longer exists"))
-        if self._is_unlimited:
+        if self._has_unlimited_pool:
             return client
-        if self._internal is None:
+        if self._internal_client is None:
             replaced = ("auto_encryption_opts", "minpoolsize")
             arguments = {name: value for name, value in self._client_arguments.items() if name.lower() not in replaced}
-            self._internal = self._new_client(**arguments, minPoolSize=0)
-        return self._internal
+            self._internal_client = self._new_client(**arguments, minPoolSize=0)
+        return self._internal_client
 
     def close(self) -> None:
         """Discard the data keys, and close the clients that this object created."""
         self._handle.close()
-        internal, self._internal = self._internal, None
-        for each in (internal, self._mongocryptd):
+        client, self._internal_client = self._internal_client, None
+        for each in (client, self._mongocryptd):
             if each is not None:
                 each.close()
 
@@ -127,11 +128,11 @@ class Encrypter:
 _SELECTION_TIMEOUT_MS = 10_000
 # Command fields without application data. Error messages of mongocryptd may quote these fields.
 _SCHEMA_FIELDS = ("jsonSchema", "isRemoteSchema", "encryptionInformation", "csfleEncryptionSchemas", "$db")
-_POLL_INTERVAL, _MAX_POLLS = 0.002, 500  # for the checks whether the shell has ended: interval in seconds, and number
+_POLL_INTERVAL, _MAX_POLLS = 0.002, 500  # interval in seconds and maximum number of checks for the end of the shell
 
 
 class Mongocryptd:
-    """Client of mongocryptd, which the client also starts. `new_client` creates a client without events and logs."""
+    """Object that starts mongocryptd and sends commands. `new_client` creates a client without events and logs."""
 
     def __init__(self, options: AutoEncryptionOpts, new_client: Callable[..., Client]) -> None:
         self._client: Client = new_client(

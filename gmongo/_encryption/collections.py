@@ -18,8 +18,8 @@ from gmongo.execution.operation import OperationContext
 from gmongo.execution.sessions import SessionHandle
 from gmongo.operations.run_command import WriteCommand
 
-_CLUSTERED = {"key": {"_id": 1}, "unique": True}
-INDEX = [("__safeContent__", 1)]
+_CLUSTERED_INDEX = {"key": {"_id": 1}, "unique": True}
+INDEX_KEYS = [("__safeContent__", 1)]
 
 
 class Database(Protocol):
@@ -64,14 +64,14 @@ def create_state_collections(
 ) -> None:
     """Create the two state collections of an encrypted collection. The encrypted collection does not exist yet."""
     for each in state_collections(name, encrypted_fields):
-        operation = _CreateStateCollection(database._context, {"create": each, "clusteredIndex": _CLUSTERED})
+        operation = _CreateStateCollection(database._context, {"create": each, "clusteredIndex": _CLUSTERED_INDEX})
         database._executor.run(operation, session)
 
 
 def encrypted_fields_of(
     database: Database, name: str, session: SessionHandle | None, *, query_server: bool
 ) -> Document | None:
-    """Return the encrypted fields of a collection from the client options, or with `query_server`, from the server."""
+    """Return the encrypted fields in the client options. If none are set, `query_server` permits a server query."""
     encrypter = internals_of(database.client)._encrypter
     if encrypter is None:
         return None

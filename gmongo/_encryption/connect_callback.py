@@ -28,7 +28,8 @@ class KMSConnectContext:
 
     :param host: the host of the key management service, whose certificate must contain this name.
     :param port: the port of the key management service.
-    :param timeout: the time limit of the connection attempt, in seconds: 10, or the remaining time of the operation.
+    :param timeout: the time limit of the connection attempt, in seconds: 10, or the remaining time of
+        the operation.
     """
 
     host: str
@@ -47,12 +48,15 @@ class HTTPProxyKMSConnect:
 
     ::
 
-        AutoEncryptionOpts(..., kms_connect_callback=HTTPProxyKMSConnect("http://proxy.example.com:8080"))
+        AutoEncryptionOpts(...,
+        kms_connect_callback=HTTPProxyKMSConnect("http://proxy.example.com:8080"))
 
     The proxy cannot read the data, because gmongo uses TLS with the key management service.
 
-    :param proxy_url: an ``http://`` or ``https://`` URL, with optional user, password and port (by default 80 or 443).
-    :param ssl_context: the context for TLS with the proxy. None (the default) trusts the system's authorities.
+    :param proxy_url: an ``http://`` or ``https://`` URL, with optional user, password and port (by
+        default 80 or 443).
+    :param ssl_context: the context for TLS with the proxy. None (the default) trusts the system's
+        authorities.
     :param headers: further headers of the CONNECT request, as a mapping; None (the default) adds no header.
     :raises TypeError: `proxy_url` is not a string.
     :raises ConfigurationError: `proxy_url` is not the URL of a proxy, or a header in `headers` is not allowed.
@@ -138,8 +142,8 @@ def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return dict(headers)
 
 
-def _bridge_to_plain_socket(secure: socket.socket) -> socket.socket:
-    """Return a plain socket whose bytes travel through `secure`, the TLS socket to the proxy."""
+def _bridge_to_plain_socket(tls_socket: socket.socket) -> socket.socket:
+    """Return a plain socket. Two greenlets forward its bytes to and from `tls_socket`, the connection to the proxy."""
     near_end, far_end = socket.socketpair()
 
     def forward(source: socket.socket, target: socket.socket) -> None:
@@ -152,6 +156,6 @@ def _bridge_to_plain_socket(secure: socket.socket) -> socket.socket:
             for each in (source, target):
                 each.close()
 
-    spawn(forward, far_end, secure)
-    spawn(forward, secure, far_end)
+    spawn(forward, far_end, tls_socket)
+    spawn(forward, tls_socket, far_end)
     return near_end

@@ -85,8 +85,8 @@ class Context:
 
     def _run_in_pool(self, work: Callable[..., T], arguments: tuple[object, ...]) -> T | Exception:
         """Run a step in a thread. If the waiting greenlet is interrupted, the thread closes the context."""
-        # The thread pops a token when the step has ended, and an interrupted greenlet also pops a token. Each pop is
-        # atomic. If the thread pops "last", the thread closes the context.
+        # The thread pops a token when the step has ended, and an interrupted greenlet also pops a
+        # token. Each pop is atomic. If the thread pops "last", the thread closes the context.
         tokens = ["last", "first"]
 
         def run_step() -> T | Exception | None:

@@ -13,7 +13,7 @@ from gmongo._documents import Document
 from gmongo._encryption.connect_callback import KMSConnectContext
 from gmongo._encryption.context import MakeContext
 from gmongo._encryption.handle import Handle, Settings
-from gmongo._encryption.key_vault import RAW, Keys, KeyVault
+from gmongo._encryption.key_vault import RAW_CODEC_OPTIONS, KeyCollection, KeyVaultRequests
 from gmongo._encryption.kms import Kms
 from gmongo._encryption.kms_tls import KmsTls
 from gmongo._encryption.library import DataKeyOpts, ExplicitEncryptOpts, MongoCryptError, Native, contexts
@@ -28,7 +28,7 @@ _FAST_ALGORITHMS = (
     "Indexed",
     "Unindexed",
 )
-_BSON = SimpleNamespace(bson_encode=bson.encode)  # the encoder for pymongocrypt
+_ENCODER = SimpleNamespace(bson_encode=bson.encode)  # the encoder for pymongocrypt
 
 
 class ExplicitEncryption:
@@ -37,13 +37,13 @@ class ExplicitEncryption:
     def __init__(
         self,
         settings: Settings,
-        keys: Keys,
+        key_vault: KeyCollection,
         tls: KmsTls,
         connect_callback: Callable[[KMSConnectContext], object] | None,
     ) -> None:
-        self._keys = keys
-        self._executor = keys._executor
-        self._machine = Machine(open_handle(settings), KeyVault(keys), Kms(tls, connect_callback))
+        self._key_vault = key_vault
+        self._executor = key_vault._executor
+        self._machine = Machine(open_handle(settings), KeyVaultRequests(key_vault), Kms(tls, connect_callback))
 
     def close(self) -> None:
         self._machine.handle.close()
@@ -81,13 +81,13 @@ class ExplicitEncryption:
             names = [bson.encode({"keyAltName": each}) for each in key_alt_names or ()]
             material = None if key_material is None else bson.encode({"keyMaterial": key_material})
             key_options = DataKeyOpts(None if master_key is None else dict(master_key), names, material)
-            return contexts.DataKeyContext(new_pointer(), providers, kms_provider, key_options, _BSON)
+            return contexts.DataKeyContext(new_pointer(), providers, kms_provider, key_options, _ENCODER)
 
         providers, deadline = self._machine.kms_providers, self._executor.deadline()
         key: RawBSONDocument = RawBSONDocument(self._run(make_context, 0, deadline=deadline))
         try:
             with until(deadline):
-                self._keys.insert_one(key)
+                self._key_vault.insert_one(key)
         except PyMongoError as error:
             raise EncryptionError(error) from error
         key_id: Binary = key["_id"]
@@ -98,10 +98,10 @@ class ExplicitEncryption:
 
         def make_context(new_pointer: Callable[[], Native]) -> Native:
             providers = self._machine.kms_providers
-            return contexts.RewrapManyDataKeyContext(new_pointer(), providers, filter, provider, master_key, _BSON)
+            return contexts.RewrapManyDataKeyContext(new_pointer(), providers, filter, provider, master_key, _ENCODER)
 
         keys = self._machine.run(make_context, 0, self._executor.deadline(), is_slow=True)
-        return [] if keys is None else list(bson.decode(keys, RAW)["v"])
+        return [] if keys is None else list(bson.decode(keys, RAW_CODEC_OPTIONS)["v"])
 
     def _run(
         self, make_context: MakeContext, size: int, *, is_slow: bool = False, deadline: float | None = None

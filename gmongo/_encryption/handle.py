@@ -18,10 +18,10 @@ from gmongo._safe_log import printable, safely
 from gmongo.errors import InvalidOperation
 from gmongo.events import log
 
-_LEVELS = (logging.CRITICAL, logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)
-_LOG_FUNCTION = "void(*)(mongocrypt_log_level_t, const char*, uint32_t, void*)"
+_LOG_LEVELS = (logging.CRITICAL, logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)
+_LOG_FUNCTION_TYPE = "void(*)(mongocrypt_log_level_t, const char*, uint32_t, void*)"
 _MAX_MESSAGES = 100  # maximum number of buffered log messages
-_ON_DEMAND = ("aws", "gcp", "azure")
+_ON_DEMAND_PROVIDERS = ("aws", "gcp", "azure")
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class Settings:
     schema_map: Document | None = None
     encrypted_fields_map: Document | None = None
     bypass_query_analysis: bool = False
-    analyses: bool = False  # True to load the query analysis library (crypt_shared)
+    loads_crypt_shared: bool = False  # True to load the query analysis library (crypt_shared)
     crypt_shared_lib_path: str | None = None
     crypt_shared_lib_required: bool = False
 
     @property
-    def on_demand(self) -> tuple[str, ...]:
+    def on_demand_providers(self) -> tuple[str, ...]:
         """The names of the KMS providers whose credentials the driver fetches on demand."""
-        return tuple(name for name in _ON_DEMAND if self.kms_providers.get(name) == {})
+        return tuple(name for name in _ON_DEMAND_PROVIDERS if self.kms_providers.get(name) == {})
 
 
 class Handle:
@@ -53,9 +53,9 @@ class Handle:
         messages = self._messages  # a reference to `self` in the function below would form a cycle
 
         def append_message(level: int, message: Native, length: int, _context: Native) -> None:
-            messages.append((_LEVELS[level], ffi.buffer(message, length)[:].decode("utf-8", "replace")))
+            messages.append((_LOG_LEVELS[level], ffi.buffer(message, length)[:].decode("utf-8", "replace")))
 
-        self._log_function: Native = ffi.callback(_LOG_FUNCTION, append_message)
+        self._log_function: Native = ffi.callback(_LOG_FUNCTION_TYPE, append_message)
         self.has_crypt_shared = False  # True if the query analysis library (crypt_shared) is loaded
         # In a forked child, this reference keeps the mongocrypt_t of the parent alive.
         self._crypt_of_parent: Native = None
@@ -105,9 +105,9 @@ class Handle:
             for name, fields in settings.kms_providers.items()
         }
         lifetime = settings.key_expiration_ms
-        checked = library.MongoCryptOptions(providers, schemas, encrypted_fields, key_expiration_ms=lifetime)
+        checked_options = library.MongoCryptOptions(providers, schemas, encrypted_fields, key_expiration_ms=lifetime)
         crypt = ffi.gc(lib.mongocrypt_new(), lib.mongocrypt_destroy)
-        self._configure(crypt, checked)
+        self._configure(crypt, checked_options)
         _check_success(crypt, lib.mongocrypt_init(crypt))
         self.log()
         version = lib.mongocrypt_crypt_shared_lib_version_string(crypt, ffi.NULL)
@@ -120,7 +120,7 @@ class Handle:
             )
         return crypt
 
-    def _configure(self, crypt: Native, checked: library.MongoCryptOptions) -> None:
+    def _configure(self, crypt: Native, options: library.MongoCryptOptions) -> None:
         """Set the options of a new ``mongocrypt_t`` before its initialization."""
         settings = self.settings
 
@@ -132,22 +132,22 @@ class Handle:
 
         check(lib.mongocrypt_setopt_log_handler(crypt, self._log_function, ffi.NULL))
         set_document(lib.mongocrypt_setopt_kms_providers, bson.encode(settings.kms_providers))
-        if checked.schema_map is not None:
-            set_document(lib.mongocrypt_setopt_schema_map, checked.schema_map)
-        if checked.encrypted_fields_map is not None:
-            set_document(lib.mongocrypt_setopt_encrypted_field_config_map, checked.encrypted_fields_map)
+        if options.schema_map is not None:
+            set_document(lib.mongocrypt_setopt_schema_map, options.schema_map)
+        if options.encrypted_fields_map is not None:
+            set_document(lib.mongocrypt_setopt_encrypted_field_config_map, options.encrypted_fields_map)
         if settings.bypass_query_analysis:
             lib.mongocrypt_setopt_bypass_query_analysis(crypt)
         check(lib.mongocrypt_setopt_enable_multiple_collinfo(crypt))
         lib.mongocrypt_setopt_use_need_mongo_collinfo_with_db_state(crypt)
         if not lib.mongocrypt_is_crypto_available():
             check(hooks.install(crypt))
-        if settings.analyses:
+        if settings.loads_crypt_shared:
             if settings.crypt_shared_lib_path is not None:
                 path = settings.crypt_shared_lib_path.encode()
                 lib.mongocrypt_setopt_set_crypt_shared_lib_path_override(crypt, path)
             lib.mongocrypt_setopt_append_crypt_shared_lib_search_path(crypt, b"$SYSTEM")
-        if settings.on_demand:
+        if settings.on_demand_providers:
             lib.mongocrypt_setopt_use_need_kms_credentials_state(crypt)
         check(lib.mongocrypt_setopt_retry_kms(crypt, True))
         if settings.key_expiration_ms is not None:

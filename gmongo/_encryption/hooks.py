@@ -1,7 +1,7 @@
 """Cryptography functions for a libmongocrypt that was built without cryptography functions.
 
-The functions process large data in pieces. Between two pieces, a worker thread releases the GIL, so that the event loop
-of the main thread can run.
+The functions process large data in pieces. Between two pieces, a worker thread releases the GIL, so
+that the event loop of the main thread can run.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _CHUNK_SIZE = 64 * 1024
-# After _WORK_TIME seconds of work, a worker thread sleeps for _SLEEP_TIME seconds. Without the sleep, the worker thread
-# would acquire the GIL again before another thread wakes up.
+# After _WORK_TIME seconds of work, a worker thread sleeps for _SLEEP_TIME seconds. Without the sleep,
+# the worker thread would acquire the GIL again before another thread wakes up.
 _WORK_TIME = 0.001
 _SLEEP_TIME = 0.00005
 
 _native_sleep: Callable[[float], None] = get_original("time", "sleep")
 _thread_id: Callable[[], int] = get_original("_thread", "get_ident")
 # The identifier of each worker thread, and the time at which the thread began its current period of work.
-_work_began: dict[int, float] = {}
+_work_start_times: dict[int, float] = {}
 
-_CIPHER = "bool(*)(void*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_binary_t*, \
-uint32_t*, mongocrypt_status_t*)"
-_HMAC = "bool(*)(void*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_status_t*)"
+_CIPHER_TYPE = "bool(*)(void*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_binary_t*, \
+mongocrypt_binary_t*, uint32_t*, mongocrypt_status_t*)"
+_HMAC_TYPE = "bool(*)(void*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_status_t*)"
 
 
 def run_in_worker(work: Callable[[], T]) -> T:
     """Run `work` in this worker thread, which sleeps between pieces of data, so that event loops run."""
     thread = _thread_id()
-    _work_began[thread] = _clock.monotonic()
+    _work_start_times[thread] = _clock.monotonic()
     try:
         return work()
     finally:
-        del _work_began[thread]
+        del _work_start_times[thread]
 
 
 def _sleep_if_due() -> None:
     thread = _thread_id()
-    since = _work_began.get(thread)
+    since = _work_start_times.get(thread)
     if since is not None and _clock.monotonic() - since > _WORK_TIME:
         _native_sleep(_SLEEP_TIME)
-        _work_began[thread] = _clock.monotonic()
+        _work_start_times[thread] = _clock.monotonic()
 
 
 def install(crypt: Native) -> bool:
@@ -90,31 +90,31 @@ def _cipher_function(mode_of: Callable[[bytes], Mode], direction: str) -> Native
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
     def run_cipher(key: Native, iv: Native, source: Native, target: Native, written: Native) -> None:
-        machine = getattr(Cipher(algorithms.AES(bytes(_buffer(key))), mode_of(bytes(_buffer(iv)))), direction)()
+        context = getattr(Cipher(algorithms.AES(bytes(_buffer(key))), mode_of(bytes(_buffer(iv)))), direction)()
         data, out, done = memoryview(_buffer(source)), _buffer(target), 0
         for start in range(0, len(data), _CHUNK_SIZE):
-            piece = machine.update(data[start : start + _CHUNK_SIZE])
+            piece = context.update(data[start : start + _CHUNK_SIZE])
             out[done : done + len(piece)] = piece
             done += len(piece)
             _sleep_if_due()
-        last = machine.finalize()
+        last = context.finalize()
         out[done : done + len(last)] = last
         target.len = written[0] = done + len(last)
 
-    return _c_function(_CIPHER, run_cipher)
+    return _c_function(_CIPHER_TYPE, run_cipher)
 
 
 def _hmac_function(algorithm: Callable[[], hashlib._Hash]) -> Native:
     def compute_hmac(key: Native, source: Native, target: Native) -> None:
-        code, data = hmac.new(bytes(_buffer(key)), digestmod=algorithm), memoryview(_buffer(source))
+        mac, data = hmac.new(bytes(_buffer(key)), digestmod=algorithm), memoryview(_buffer(source))
         for start in range(0, len(data), _CHUNK_SIZE):
-            code.update(data[start : start + _CHUNK_SIZE])
+            mac.update(data[start : start + _CHUNK_SIZE])
             _sleep_if_due()
-        digest = code.digest()
+        digest = mac.digest()
         _buffer(target)[: len(digest)] = digest
         target.len = len(digest)
 
-    return _c_function(_HMAC, compute_hmac)
+    return _c_function(_HMAC_TYPE, compute_hmac)
 
 
 if lib is not None:

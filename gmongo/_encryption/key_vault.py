@@ -13,7 +13,7 @@ from gmongo.execution.executor import Executor
 from gmongo.read_concern import ReadConcern
 from gmongo.write_concern import WriteConcern
 
-RAW: CodecOptions[Value] = CodecOptions(document_class=RawBSONDocument)
+RAW_CODEC_OPTIONS: CodecOptions[Value] = CodecOptions(document_class=RawBSONDocument)
 
 
 class Client(Protocol):
@@ -29,7 +29,7 @@ class Client(Protocol):
     def close(self) -> None: ...
 
 
-class Keys(Protocol):
+class KeyCollection(Protocol):
     """The attributes of a collection that the encryption uses for data keys."""
 
     _executor: Executor
@@ -49,25 +49,25 @@ def split_namespace(namespace: str) -> tuple[str, str]:
     return database, collection
 
 
-def key_vault(client: Client, namespace: str) -> Any:
+def key_vault_collection(client: Client, namespace: str) -> Any:
     """Return the collection of the data keys. The data keys are raw documents."""
     database, collection = split_namespace(namespace)
     return client[database][collection].with_options(
-        codec_options=RAW, read_concern=ReadConcern("majority"), write_concern=WriteConcern("majority")
+        codec_options=RAW_CODEC_OPTIONS, read_concern=ReadConcern("majority"), write_concern=WriteConcern("majority")
     )
 
 
-class KeyVault:
-    """Requests of the state machine to a key vault."""
+class KeyVaultRequests:
+    """Requests of the state machine for explicit encryption, which reads only a key vault."""
 
-    def __init__(self, collection: Keys) -> None:
+    def __init__(self, collection: KeyCollection) -> None:
         self.collection = collection
 
-    def keys(self, filter: bytes) -> list[bytes]:
+    def find_keys(self, filter: bytes) -> list[bytes]:
         with self.collection.find(RawBSONDocument(filter)) as cursor:
             return [key.raw for key in cursor]
 
-    def collections(self, database: str, filter: bytes) -> list[bytes]:
+    def list_collections(self, database: str, filter: bytes) -> list[bytes]:
         raise NotImplementedError  # explicit encryption does not read schemas
 
     def analyse(self, database: str, command: bytes) -> bytes:

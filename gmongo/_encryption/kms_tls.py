@@ -8,7 +8,7 @@ from gmongo._documents import Document
 from gmongo._tls import tls_of
 from gmongo._truncated_repr import short
 from gmongo.errors import ConfigurationError
-from gmongo.options.rules import TLS_DETAILS, validate_keyword_options
+from gmongo.options.rules import TLS_DETAIL_OPTIONS, validate_keyword_options
 from gmongo.wire.tls import Tls
 
 TIMEOUT = 10.0  # the time limit of the connection attempt, and also of the response, in seconds
@@ -20,7 +20,7 @@ _INSECURE_OPTIONS = frozenset(
         "tlsDisableCertificateRevocationCheck",
     }
 )
-_ALLOWED = {name.lower(): name for name in TLS_DETAILS if name not in _INSECURE_OPTIONS}
+_ALLOWED = {name.lower(): name for name in TLS_DETAIL_OPTIONS if name not in _INSECURE_OPTIONS}
 
 
 class KmsTls:
@@ -30,9 +30,9 @@ class KmsTls:
         if options is not None and not isinstance(options, Mapping):
             raise TypeError(f"kms_tls_options must be a dict, not {short(options)}")
         self._by_provider = {name: _provider_tls(name, each) for name, each in (options or {}).items()}
-        remote = {name for name in providers if name.partition(":")[0] != "local"}
+        remote_providers = {name for name in providers if name.partition(":")[0] != "local"}
         # Loading certificate authorities takes milliseconds, so create the default only if necessary.
-        self._default = None if remote <= set(self._by_provider) else tls_of({"tls": True}, TIMEOUT)
+        self._default = None if remote_providers <= set(self._by_provider) else tls_of({"tls": True}, TIMEOUT)
 
     def for_provider(self, provider: str) -> Tls:
         tls = self._by_provider.get(provider, self._default)
@@ -44,16 +44,16 @@ def _provider_tls(provider: str, options: object) -> Tls | None:
     option = f'kms_tls_options["{provider}"]'
     if not isinstance(options, Mapping):
         raise TypeError(f"{option} must be a dict, not {short(options)}")
-    checked = validate_keyword_options(
+    checked_options = validate_keyword_options(
         {"tls": True} | {name: value for name, value in options.items() if name not in ("tls", "ssl")}
     )
     for name in ("tls", "ssl"):
         if options.get(name, True) is not True:
             raise ConfigurationError(f"{option}: TLS is required for KMS providers, so {name} must not be false")
     for name in _INSECURE_OPTIONS:
-        if name.lower() in checked:
+        if name.lower() in checked_options:
             raise ConfigurationError(f"{option}: Insecure TLS options prohibited: {name}")
-    for name in checked:
+    for name in checked_options:
         if name != "tls" and name not in _ALLOWED:
             raise ConfigurationError(f"{option}: {name} is not a TLS option. Options: {', '.join(_ALLOWED.values())}")
-    return tls_of(checked, TIMEOUT)
+    return tls_of(checked_options, TIMEOUT)

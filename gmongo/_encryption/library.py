@@ -13,14 +13,14 @@ try:
     from pymongocrypt.errors import MongoCryptError
     from pymongocrypt.options import DataKeyOpts, ExplicitEncryptOpts, MongoCryptOptions
 except ImportError as error:
-    missing: ImportError | None = error
+    import_error: ImportError | None = error
 
     class MongoCryptError(Exception):  # type: ignore[no-redef]
         """Placeholder for the error class of pymongocrypt if pymongocrypt is not installed."""
 
     contexts = ffi = lib = MongoCryptBinaryIn = DataKeyOpts = ExplicitEncryptOpts = MongoCryptOptions = None
 else:
-    missing = None
+    import_error = None
 
 __all__ = [
     "DataKeyOpts",
@@ -40,11 +40,11 @@ Native = Any
 
 def require_library() -> None:
     """Raise ConfigurationError if pymongocrypt is not installed, or libmongocrypt cannot be loaded."""
-    if missing is not None:
+    if import_error is not None:
         raise ConfigurationError(
-            f"client-side encryption needs pymongocrypt, which cannot be imported ({missing}): "
+            f"client-side encryption needs pymongocrypt, which cannot be imported ({import_error}): "
             "pip install 'gmongo[encryption]'"
-        ) from missing
+        ) from import_error
     try:
         lib.mongocrypt_version(ffi.NULL)
     except (AttributeError, OSError, RuntimeError) as error:

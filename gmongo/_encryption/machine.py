@@ -28,13 +28,13 @@ from gmongo.execution.sessions import bind_session
 class ServerRequests(Protocol):
     """Requests of the state machine to servers."""
 
-    def collections(self, database: str, filter: bytes) -> list[bytes]:
+    def list_collections(self, database: str, filter: bytes) -> list[bytes]:
         """Return the descriptions of the collections that match the encoded query `filter`, as encoded documents."""
 
     def analyse(self, database: str, command: bytes) -> bytes:
         """Return the reply of mongocryptd, which contains the command with marks at the values to encrypt."""
 
-    def keys(self, filter: bytes) -> list[bytes]:
+    def find_keys(self, filter: bytes) -> list[bytes]:
         """Return the data keys of the key vault that match the encoded query `filter`, as encoded documents."""
 
 
@@ -46,7 +46,7 @@ class Machine:
         self.kms_providers = dict(handle.settings.kms_providers)
         self._requests = requests
         self._kms = kms
-        self._on_demand = OnDemandCredentials(handle.settings.on_demand)
+        self._on_demand_credentials = OnDemandCredentials(handle.settings.on_demand_providers)
 
     def run(
         self, make_context: MakeContext, size: int, deadline: float | None, *, is_slow: bool = False
@@ -79,7 +79,7 @@ class Machine:
             context.step(native.complete_mongo_operation)
 
         if state == lib.MONGOCRYPT_CTX_NEED_MONGO_KEYS:
-            supply(lambda: requests.keys(native.mongo_operation()))
+            supply(lambda: requests.find_keys(native.mongo_operation()))
         elif state == lib.MONGOCRYPT_CTX_NEED_KMS:
             for request in native.kms_contexts():
                 with request, _convert_errors():
@@ -87,12 +87,12 @@ class Machine:
             context.step(native.complete_kms)
         elif state == lib.MONGOCRYPT_CTX_NEED_KMS_CREDENTIALS:
             with _convert_errors():
-                credentials = self._on_demand.fetch(deadline)
+                credentials = self._on_demand_credentials.fetch(deadline)
             context.step(native.provide_kms_providers, bson.encode(credentials))
         elif state == lib.MONGOCRYPT_CTX_NEED_MONGO_COLLINFO:
-            supply(lambda: requests.collections(native.database, native.mongo_operation()))
+            supply(lambda: requests.list_collections(native.database, native.mongo_operation()))
         elif state == lib.MONGOCRYPT_CTX_NEED_MONGO_COLLINFO_WITH_DB:
-            supply(lambda: requests.collections(context.database, native.mongo_operation()))
+            supply(lambda: requests.list_collections(context.database, native.mongo_operation()))
         elif state == lib.MONGOCRYPT_CTX_NEED_MONGO_MARKINGS:
             supply(lambda: [requests.analyse(native.database, native.mongo_operation())])
             # The command has values to encrypt, for which libmongocrypt may compute many tokens.
@@ -126,8 +126,8 @@ class OnDemandCredentials:
 
     def fetch(self, deadline: float | None) -> DocumentDict:
         """Return the credentials of the providers in the format of libmongocrypt."""
-        fetch = {"aws": self._fetch_aws, "azure": self._fetch_azure, "gcp": self._fetch_google}
-        return {name: fetch[name](max(timeout_until(deadline), 0.001)) for name in self._providers}
+        methods = {"aws": self._fetch_aws, "azure": self._fetch_azure, "gcp": self._fetch_google}
+        return {name: methods[name](max(timeout_until(deadline), 0.001)) for name in self._providers}
 
     def _fetch_aws(self, timeout: float) -> dict[str, str]:
         try:

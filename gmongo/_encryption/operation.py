@@ -28,17 +28,17 @@ from gmongo.execution.sessions import SessionHandle
 from gmongo.sdam.topology import Topology
 from gmongo.wire.address import Address
 from gmongo.wire.message import HEADER_SIZE, Buffer
-from gmongo.wire.reply import WHOLE_BELOW
+from gmongo.wire.reply import LARGE_REPLY_SIZE
 
 # The maximum size of the commands of a bulk write before encryption, in bytes. Encryption makes commands larger.
-SPLIT_AT = 2 * 1024 * 1024
+MAX_BATCH_SIZE = 2 * 1024 * 1024
 # The driver decodes only the names of the top-level fields of an encrypted command.
-_ENCODED: CodecOptions[Value] = CodecOptions(
+_RAW_CODEC_OPTIONS: CodecOptions[Value] = CodecOptions(
     document_class=RawBSONDocument, datetime_conversion=DatetimeConversion.DATETIME_MS
 )
 
 _INT32 = struct.Struct("<i")
-_ARRAY, _DOCUMENT, _END = b"\x04", b"\x03", b"\x00"
+_ARRAY_TYPE, _DOCUMENT_TYPE, _END = b"\x04", b"\x03", b"\x00"
 _FLAGS_SIZE = 4
 _MAX_NAME_SIZE = 64  # maximum size of the name of a document sequence, with its zero byte
 
@@ -101,13 +101,13 @@ class EncryptedOperation(Operation):
     def command(self, hello: Hello) -> DocumentDict:
         """Return the encrypted command, which only the first call builds and encrypts."""
         if self._command is None:
-            smaller = copy(hello)
-            smaller.max_batch_size = min(hello.max_batch_size, SPLIT_AT)
-            command = self.inner.command(smaller)
+            limited_hello = copy(hello)
+            limited_hello.max_batch_size = min(hello.max_batch_size, MAX_BATCH_SIZE)
+            command = self.inner.command(limited_hello)
             body = bson.encode(command, False, self.inner.context.codec_options)
-            body = command_document(self.inner.message(0, 0, body, smaller))
+            body = command_document(self.inner.message(0, 0, body, limited_hello))
             encrypted = self._encrypter.encrypt(self.context.database, body, self._deadline)
-            self._command = dict(RawBSONDocument(encrypted, _ENCODED))
+            self._command = dict(RawBSONDocument(encrypted, _RAW_CODEC_OPTIONS))
         return dict(self._command)
 
     def for_monitoring(self, command: DocumentDict) -> DocumentDict:
@@ -115,7 +115,7 @@ class EncryptedOperation(Operation):
 
     def decode(self, body: Buffer) -> DocumentDict:
         # Copy a small body, because the next message overwrites its buffer. A large body has its own buffer.
-        self._body = body if len(body) > WHOLE_BELOW else bytes(body)
+        self._body = body if len(body) > LARGE_REPLY_SIZE else bytes(body)
         return self.inner.decode(self._body)
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
@@ -148,7 +148,7 @@ def command_document(buffers: Sequence[bytes]) -> bytes:
             fields.append(section[4:-1])
         else:
             name = bytes(section[4 : 4 + _MAX_NAME_SIZE]).partition(_END)[0]
-            fields += (_ARRAY, name, _END, _encoded_array(section[4 + len(name) + 1 :]))
+            fields += (_ARRAY_TYPE, name, _END, _encoded_array(section[4 + len(name) + 1 :]))
     return _encoded_document(fields)
 
 
@@ -157,7 +157,7 @@ def _encoded_array(documents: memoryview) -> bytes:
     work, index = LongWork(), 0
     while documents:
         (size,) = _INT32.unpack_from(documents)
-        elements += (_DOCUMENT, str(index).encode(), _END, documents[:size])
+        elements += (_DOCUMENT_TYPE, str(index).encode(), _END, documents[:size])
         documents, index = documents[size:], index + 1
         work.checkpoint()
     return _encoded_document(elements)

@@ -54,7 +54,8 @@ RETRYABLE_WRITE = (STATE_CHANGE - {LEGACY_NOT_PRIMARY}) | _NETWORK_ERRORS | {EXC
 # Retryable Reads specification, "Retryable Error".
 RETRYABLE_READ = RETRYABLE_WRITE | {READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET}
 
-# Change Streams specification, "Resumable Error". The client uses these codes if the server does not label errors.
+# Change Streams specification, "Resumable Error". The client uses these codes if the server does not
+# label errors.
 _STALE_ROUTING = frozenset({STALE_SHARD_VERSION, STALE_EPOCH, STALE_CONFIG})
 _NO_SUITABLE_SERVER = frozenset({FAILED_TO_SATISFY_READ_PREFERENCE, RETRY_CHANGE_STREAM})
 RESUMABLE_CHANGE_STREAM = RETRYABLE_WRITE | _STALE_ROUTING | _NO_SUITABLE_SERVER

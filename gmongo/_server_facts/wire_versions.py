@@ -1,6 +1,7 @@
 """Wire versions: the range that the driver supports, and the first wire version that supports each feature.
 
-The "Server Wire Version and Feature List" of the driver specifications maps the MongoDB releases to wire versions.
+The "Server Wire Version and Feature List" of the driver specifications maps the MongoDB releases to
+wire versions.
 """
 
 from __future__ import annotations
@@ -13,25 +14,26 @@ MAX_SUPPORTED = 29
 MAX_STALENESS = 5
 # MongoDB 3.6. Retryable Reads specification.
 RETRYABLE_READS = 6
-# MongoDB 4.2. SDAM specification, "Not writable primary and node is recovering": a primary that steps down keeps its
-# connections open.
+# MongoDB 4.2. SDAM specification, "Not writable primary and node is recovering": a primary that steps
+# down keeps its connections open.
 CONNECTIONS_SURVIVE_STEP_DOWN = 8
 # MongoDB 4.4. Retryable Writes and Change Streams specifications: the server adds the error labels.
 ERROR_LABELS = 9
 # MongoDB 4.4. Find, getMore and killCursors commands specification: a getMore supports ``comment``.
 GET_MORE_COMMENT = 9
-# MongoDB 4.4. CRUD specification: a delete and a findAndModify support ``hint``. Older servers reject the option.
+# MongoDB 4.4. CRUD specification: a delete and a findAndModify support ``hint``. Older servers reject
+# the option.
 HINT_OF_ANY_WRITE = 9
 # MongoDB 4.4. CRUD specification: writes support ``comment``.
-COMMENT = 9
+WRITE_COMMENT = 9
 # MongoDB 5.0. CRUD specification: an update, a delete and a findAndModify support ``let``.
 LET_OF_WRITES = 13
 # MongoDB 5.0. Snapshot Sessions specification.
 SNAPSHOT_READS = 13
 # MongoDB 5.0. CRUD specification: a secondary forwards the output of $out and $merge to the primary.
 AGGREGATE_WRITES_ON_SECONDARY = 13
-# MongoDB 6.0. SDAM specification, "updateRSFromPrimary": the newer primary has the larger election ID. If the IDs are
-# equal, the newer primary has the larger set version.
+# MongoDB 6.0. SDAM specification, "updateRSFromPrimary": the newer primary has the larger election
+# ID. If the IDs are equal, the newer primary has the larger set version.
 ELECTION_ID_FIRST = 17
 # MongoDB 7.0. Client Side Encryption specification, "Create Collection Helper".
 QUERYABLE_ENCRYPTION = 21

@@ -1,9 +1,9 @@
 """Replacement of PyMongo: in this process, imports of PyMongo's modules return gmongo's modules.
 
-For each PyMongo module that gmongo has, imports under both names return one module object. Therefore,
-``except`` and ``isinstance`` work with the classes of both names. The folder ``pymongo`` contains
-the module ``pymongo`` and the few private modules that libraries import. For each PyMongo class
-that gmongo does not have, a placeholder class raises an error at the construction of an object.
+If gmongo has a PyMongo module, the PyMongo name and the gmongo name import the same module object.
+Therefore, ``except`` and ``isinstance`` work with the classes of both names. The folder ``pymongo``
+contains the module ``pymongo`` and the few private modules that libraries import. For each PyMongo
+class that gmongo does not have, a placeholder class raises an error at the construction of an object.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from gmongo._stand_in.module_aliases import ADDED_PLACEHOLDERS, ALIASES, LOADED_WITH, PACKAGES, ROOTS, root_of
 from gmongo._stand_in.pymongo import asynchronous
 
-_FILES = Path(__file__).parent / "pymongo"
+_FOLDER = Path(__file__).parent / "pymongo"
 _MAX_USERS = 5  # maximum number of modules in the error message
 _NOT_USERS = ROOTS | {"gmongo", "bson"}
 ImportCallback = Callable[[str, ModuleType | None, bool], None]
@@ -43,7 +43,7 @@ class StandIn(MetaPathFinder):
         if fullname in ALIASES:
             return spec_from_loader(fullname, _AliasLoader(self), origin=ALIASES[fullname])
         if fullname in PACKAGES:
-            file = _FILES / PACKAGES[fullname]
+            file = _FOLDER / PACKAGES[fullname]
             return spec_from_file_location(
                 fullname, file, loader=_FileLoader(self, fullname, str(file)), submodule_search_locations=[]
             )

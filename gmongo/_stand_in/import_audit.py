@@ -12,12 +12,12 @@ from gmongo._stand_in.pymongo.asynchronous import Placeholder
 from gmongo._stand_in.pymongo_introspection import existing_in_pymongo
 
 _DRIVER_PACKAGES = frozenset({"gmongo", *ROOTS})
-_FINDER = "gmongo._stand_in.finder"
+_FINDER_MODULE = "gmongo._stand_in.finder"
 _TITLES = ("name", "available", "used by")
 _MAX_MODULES = 3  # maximum number of modules in the column "used by"
-_LIMITS_OF_CHECK = (
-    "The check records names of modules, and absent attributes of gmongo's objects, in code that ran. It does not "
-    "record names that code reads from a class or sets in a class, or names in code that did not run"
+_LIMITATIONS_TEXT = (
+    "The check records the names that executed code reads from modules, and absent attributes of gmongo's objects. "
+    "The check records neither names that code reads from a class or sets in a class, nor names in other code"
 )
 
 
@@ -27,7 +27,7 @@ class ImportAudit:
     def __init__(self) -> None:
         self.names: dict[str, set[str]] = {}  # used name -> the modules that used the name
         self.absent: set[str] = set()  # the names that the program uses and that gmongo does not have
-        self.refused: set[str] = set()  # the names of placeholder classes that the program uses
+        self.placeholders: set[str] = set()  # the names of placeholder classes that the program uses
         self._classes: dict[type, str] = {}
 
     def record_import(self, name: str, module: ModuleType | None, by_program: bool) -> None:
@@ -36,11 +36,11 @@ class ImportAudit:
         `by_program` is False if gmongo loaded the module together with a package.
         """
         if by_program:
-            self._record_use(name, module is None, _FINDER)
+            self._record_use(name, module is None, _FINDER_MODULE)
         if module is not None:
             self._watch(min(_list_module_names(name), key=len), module)
 
-    def missing(self) -> dict[str, str]:
+    def find_missing(self) -> dict[str, str]:
         """Return the absent names that the installed PyMongo has, with their names in PyMongo.
 
         The record contains only the shortest PyMongo name of a module. PyMongo may have the object
@@ -53,10 +53,10 @@ class ImportAudit:
         }
 
     def _record_use(self, name: str, is_absent: bool, ignored_module: str = "") -> None:
-        place = _find_user_module(ignored_module)
-        if place is None:
+        module = _find_user_module(ignored_module)
+        if module is None:
             return
-        self.names.setdefault(name, set()).add(place)
+        self.names.setdefault(name, set()).add(module)
         if is_absent:
             self.absent.add(name)
 
@@ -85,7 +85,7 @@ class ImportAudit:
                     raise
                 record._record_use(full, is_absent=False)
                 if isinstance(value, type) and issubclass(value, Placeholder):
-                    record.refused.add(full)
+                    record.placeholders.add(full)
                 return value
 
         module.__class__ = Watched
@@ -138,7 +138,7 @@ def _find_user_module(ignored_module: str) -> str | None:
 def write_report(record: ImportAudit, missing: dict[str, str], stream: TextIO) -> None:
     """Write a line for each used name, with the absent names first. If :mod:`rich` is installed, write a table."""
     title = f"process {os.getpid()} used {len(record.names)} names of pymongo and gridfs; {len(missing)} missing"
-    status = dict.fromkeys(record.refused, "placeholder")
+    status = dict.fromkeys(record.placeholders, "placeholder")
     status |= {name: "no" if name in missing else "not in PyMongo either" for name in record.absent}
     names = sorted(record.names, key=lambda name: (name not in missing, name not in record.absent, name))
     rows = [(missing.get(name, name), status.get(name, "yes"), _format_modules(record.names[name])) for name in names]
@@ -153,7 +153,7 @@ def write_report(record: ImportAudit, missing: dict[str, str], stream: TextIO) -
         for row in rows:
             table.add_row(*row, style=None if row[1] == "yes" else "bold red" if row[1] == "no" else "dim")
         Console(file=stream).print(table)
-    print(_LIMITS_OF_CHECK, file=stream)
+    print(_LIMITATIONS_TEXT, file=stream)
 
 
 def _write_plain_table(title: str, rows: list[tuple[str, str, str]], stream: TextIO) -> None:

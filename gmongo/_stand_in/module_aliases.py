@@ -10,30 +10,30 @@ ROOTS = frozenset({"pymongo", "gridfs"})
 _API_MODULES = """
 change_stream client_session collection command_cursor cursor database encryption mongo_client
 """
-_ASYNCHRONOUS = tuple(_API_MODULES.split())
-_SYNCHRONOUS = ("auth_oidc", "uri_parser", *_ASYNCHRONOUS)
+_ASYNCHRONOUS_MODULES = tuple(_API_MODULES.split())
+_SYNCHRONOUS_MODULES = ("auth_oidc", "uri_parser", *_ASYNCHRONOUS_MODULES)
 _OTHER_PUBLIC_MODULES = """
 client_options collation driver_info encryption_options errors event_loggers monitoring operations
 pool_options read_concern read_preferences results server_api server_description server_type
 topology_description write_concern
 """
-_PUBLIC = (*_SYNCHRONOUS, *_OTHER_PUBLIC_MODULES.split())
+_PUBLIC_MODULES = (*_SYNCHRONOUS_MODULES, *_OTHER_PUBLIC_MODULES.split())
 
-_PRIVATE = ("asynchronous", "common", "cursor_shared", "typings")
-_FOLDER = "gmongo._stand_in.pymongo"
+_PRIVATE_MODULES = ("asynchronous", "common", "cursor_shared", "typings")
+_STAND_IN_PACKAGE = "gmongo._stand_in.pymongo"
 
 ALIASES: dict[str, str] = {
-    **{f"pymongo.synchronous.{name}": f"gmongo.{name}" for name in _SYNCHRONOUS},
-    **{f"pymongo.{name}": f"gmongo.{name}" for name in _PUBLIC},
-    **{f"pymongo.{name}": f"{_FOLDER}.{name}" for name in _PRIVATE},
-    **{f"pymongo.asynchronous.{name}": f"{_FOLDER}.asynchronous" for name in _ASYNCHRONOUS},
+    **{f"pymongo.synchronous.{name}": f"gmongo.{name}" for name in _SYNCHRONOUS_MODULES},
+    **{f"pymongo.{name}": f"gmongo.{name}" for name in _PUBLIC_MODULES},
+    **{f"pymongo.{name}": f"{_STAND_IN_PACKAGE}.{name}" for name in _PRIVATE_MODULES},
+    **{f"pymongo.asynchronous.{name}": f"{_STAND_IN_PACKAGE}.asynchronous" for name in _ASYNCHRONOUS_MODULES},
     "pymongo.database_shared": "gmongo.database",
     "gridfs": "gmongo.gridfs",
-    "gridfs.asynchronous": f"{_FOLDER}.asynchronous",
+    "gridfs.asynchronous": f"{_STAND_IN_PACKAGE}.asynchronous",
     "gridfs.errors": "gmongo.gridfs.errors",
-    "gridfs.grid_file": f"{_FOLDER}.grid_file",
+    "gridfs.grid_file": f"{_STAND_IN_PACKAGE}.grid_file",
     "gridfs.synchronous": "gmongo.gridfs",
-    "gridfs.synchronous.grid_file": f"{_FOLDER}.grid_file",
+    "gridfs.synchronous.grid_file": f"{_STAND_IN_PACKAGE}.grid_file",
 }
 """PyMongo's module name -> name of the gmongo module that replaces the module."""
 

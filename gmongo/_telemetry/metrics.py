@@ -52,11 +52,11 @@ class Metrics(Observer):
     ) -> None:
         if phase is not Phase.CHECK_OUT or trace.address is None:
             return
-        pool = _pool_attributes(trace.address)
+        attributes = _pool_attributes(trace.address)
         if error is None:
-            self.instruments.wait_time.record(seconds, pool)
+            self.instruments.wait_time.record(seconds, attributes)
         elif isinstance(error, WaitQueueTimeoutError):
-            self.instruments.timeouts.add(1, pool)
+            self.instruments.timeouts.add(1, attributes)
 
     def connection_used(self, trace: OperationTrace, address: Address, seconds: float) -> None:
         self.instruments.use_time.record(seconds, _pool_attributes(address))
@@ -79,27 +79,30 @@ class Instruments:
         self.wait_time = histogram("connection.wait_time", "Time to check out a connection")
         self.use_time = histogram("connection.use_time", "Time between check-out and check-in of a connection")
         self.timeouts = meter.create_counter("db.client.connection.timeouts", "{timeout}", "Check-outs that timed out")
-        for name, unit, description, pool_count in _POOL_INSTRUMENTS:
-            callback = self._pool_callback(pool_count)
+        for name, unit, description, reader in _POOL_INSTRUMENTS:
+            callback = self._pool_callback(reader)
             meter.create_observable_up_down_counter(f"db.client.connection.{name}", [callback], unit, description)
-        for name, unit, description, count in _CLIENT_INSTRUMENTS:
-            meter.create_observable_counter(f"gmongo.client.{name}", [self._client_callback(count)], unit, description)
+        for name, unit, description, read_values in _CLIENT_INSTRUMENTS:
+            meter.create_observable_counter(
+                f"gmongo.client.{name}", [self._client_callback(read_values)], unit, description
+            )
         tokens = self._client_callback(lambda executor: {"": executor.overload.bucket.tokens})
         meter.create_observable_up_down_counter(
             "gmongo.client.retry.tokens", [tokens], "{token}", "Tokens that are available for retries"
         )
 
-    def _pool_callback(self, count: Callable[[Pool], dict[str, int]]) -> _Callback:
+    def _pool_callback(self, read_counts: Callable[[Pool], dict[str, int]]) -> _Callback:
         """Return a callback that reports, for each server, the sum of the counts of the pools of all clients.
 
-        `count` returns the counts of a pool by connection state. An empty string stands for no state.
+        `read_counts` returns the counts of a pool by connection state. An empty string stands for no
+        state.
         """
 
         def observe(_options: CallbackOptions) -> Iterator[Observation]:
             sums: Counter[tuple[Address, str]] = Counter()
             for executor in self._executors():
                 for pool in executor.topology.pools():
-                    for state, number in count(pool).items():
+                    for state, number in read_counts(pool).items():
                         sums[pool.address, state] += number
             for (address, state), number in sums.items():
                 attributes = _pool_attributes(address)
@@ -109,10 +112,10 @@ class Instruments:
 
         return observe
 
-    def _client_callback(self, count: Callable[[Executor], dict[str, float]]) -> _Callback:
+    def _client_callback(self, read_counts: Callable[[Executor], dict[str, float]]) -> _Callback:
         def observe(_options: CallbackOptions) -> Iterator[Observation]:
             for executor in self._executors():
-                for reason, number in count(executor).items():
+                for reason, number in read_counts(executor).items():
                     attributes: dict[str, str | int] = {"gmongo.client.number": executor.number}
                     if reason:
                         attributes["gmongo.retry.reason"] = reason
@@ -155,7 +158,7 @@ _CLIENT_INSTRUMENTS: tuple[tuple[str, str, str, Callable[[Executor], dict[str, f
         "retries",
         "{retry}",
         "Retries, by reason",
-        lambda executor: {"overload": executor.overload.retries, "other": executor.overload.others},
+        lambda executor: {"overload": executor.overload.retries, "other": executor.overload.other_retries},
     ),
     ("retry.backoff", "s", "Backoff time before retries", lambda executor: {"": executor.overload.slept}),
     (

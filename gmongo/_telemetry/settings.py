@@ -26,12 +26,12 @@ _REQUIRED_PACKAGE = "the package opentelemetry-api, which is not installed (pip 
 class TelemetrySettings:
     """Settings of the observers of a client. If a provider is None, the observer uses the global provider."""
 
-    traces: bool = False
+    tracing_enabled: bool = False
     query_text_max_length: int = 0  # the maximum length of the command text in a span. 0 omits the text.
     tracer_provider: TracerProvider | None = None
-    metrics: bool = False
+    metrics_enabled: bool = False
     meter_provider: MeterProvider | None = None
-    slow: float | None = None  # the minimum duration of a slow operation in seconds. None disables the log.
+    slow_limit: float | None = None  # the minimum duration of a slow operation in seconds. None disables the log.
 
 
 def telemetry_settings(tracing: Document | None, metrics: Document | None, slow: float | None) -> TelemetrySettings:
@@ -39,25 +39,25 @@ def telemetry_settings(tracing: Document | None, metrics: Document | None, slow:
     tracing, metrics = tracing or {}, metrics or {}
     length = tracing.get("query_text_max_length")
     return TelemetrySettings(
-        traces=_is_enabled("tracing", tracing.get("enabled"), "ENABLED"),
+        tracing_enabled=_is_enabled("tracing", tracing.get("enabled"), "ENABLED"),
         query_text_max_length=_read_text_length() if length is None else length,
         tracer_provider=tracing.get("tracer_provider"),
-        metrics=_is_enabled("metrics", metrics.get("enabled"), "METRICS_ENABLED"),
+        metrics_enabled=_is_enabled("metrics", metrics.get("enabled"), "METRICS_ENABLED"),
         meter_provider=metrics.get("meter_provider"),
-        slow=slow,
+        slow_limit=slow,
     )
 
 
 def create_observers(settings: TelemetrySettings) -> Observers | None:
     """Create the observers that the settings enable. Return None if the settings enable no observer."""
     observers: list[Observer] = []
-    if settings.slow is not None:  # the first observer, so that its log line precedes the end of the span
-        observers.append(SlowOperations(settings.slow, settings.query_text_max_length))
-    if settings.traces:
+    if settings.slow_limit is not None:  # the first observer, so that its log line precedes the end of the span
+        observers.append(SlowOperations(settings.slow_limit, settings.query_text_max_length))
+    if settings.tracing_enabled:
         from gmongo._telemetry.tracing import Traces
 
         observers.append(Traces(settings.tracer_provider, settings.query_text_max_length))
-    if settings.metrics:
+    if settings.metrics_enabled:
         from gmongo._telemetry.metrics import Metrics
 
         observers.append(Metrics(settings.meter_provider))

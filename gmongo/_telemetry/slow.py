@@ -31,11 +31,11 @@ class SlowOperations(Observer):
 
     def __init__(self, limit: float, query_text_max_length: int) -> None:
         self.limit = limit
-        self.last: deque[DocumentDict] = deque(maxlen=_MAX_ENTRIES)
-        self._text_length = query_text_max_length
+        self.entries: deque[DocumentDict] = deque(maxlen=_MAX_ENTRIES)
+        self._max_text_length = query_text_max_length
 
     def command_started(self, trace: OperationTrace, sent: SentCommand) -> None:
-        if self._text_length and not sent.sensitive:
+        if self._max_text_length and not sent.sensitive:
             trace.notes[self] = sent.command
 
     def operation_ended(self, trace: OperationTrace, error: BaseException | None) -> None:
@@ -51,25 +51,25 @@ class SlowOperations(Observer):
         command = trace.notes.pop(self, None)
         entry = {**fields, "moment": trace.started + seconds}
         if command is not None:
-            entry["text"] = query_text(command, self._text_length)
-        self.last.append(entry)
+            entry["text"] = query_text(command, self._max_text_length)
+        self.entries.append(entry)
         if slow_log.isEnabledFor(logging.WARNING):
             log(slow_log, _log_line(fields), {"message": "Slow operation", **fields}, logging.WARNING)
 
 
 def _phase_durations(trace: OperationTrace, seconds: float) -> dict[str, float]:
     """Return the duration of each phase in milliseconds. "network" is an estimate from heartbeat round trip times."""
-    reply_time = max(trace.exchanging - trace.decoding, 0.0)
-    network = min(trace.round_trip * trace.commands, reply_time)
-    measured = trace.selecting + trace.checking_out + trace.backing_off + trace.exchanging
+    reply_time = max(trace.exchange_time - trace.decoding_time, 0.0)
+    network = min(trace.round_trip_time * trace.commands, reply_time)
+    measured = trace.selection_time + trace.check_out_time + trace.backoff_time + trace.exchange_time
     parts = {
-        "selection": trace.selecting,
-        "checkOut": max(trace.checking_out - trace.connecting, 0.0),
-        "connecting": trace.connecting,
+        "selection": trace.selection_time,
+        "checkOut": max(trace.check_out_time - trace.connecting_time, 0.0),
+        "connecting": trace.connecting_time,
         "server": reply_time - network,
         "network": network,
-        "decoding": trace.decoding,
-        "backOff": trace.backing_off,
+        "decoding": trace.decoding_time,
+        "backOff": trace.backoff_time,
         "driver": max(seconds - measured, 0.0),
     }
     return {f"{name}MS": rounded_milliseconds(part) for name, part in parts.items()}

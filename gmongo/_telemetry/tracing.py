@@ -1,7 +1,8 @@
 """Spans of operations, commands and transactions (OpenTelemetry specification of the drivers).
 
-The spans of commands are children of the operation's span. A wait is a span event, because the specification defines
-no span for waits. All code runs in the greenlet and the OpenTelemetry context of the operation.
+The spans of commands are children of the operation's span. A wait is a span event, because the
+specification defines no span for waits. All code runs in the greenlet and the OpenTelemetry context
+of the operation.
 """
 
 from __future__ import annotations
@@ -27,23 +28,25 @@ if TYPE_CHECKING:
 _SHORTEST_WAIT = 0.001  # seconds. Shorter waits have no span event, except failed waits and connection attempts
 _PROVIDER_IN_ENVIRONMENT = "OTEL_PYTHON_TRACER_PROVIDER" in os.environ
 _SYSTEM = {"db.system.name": "mongodb"}
-# Commands whose first field contains a collection name. In other commands, this field may contain a user name.
-_COLLECTION_COMMANDS = (
+# Commands whose first field contains a collection name. In other commands, this field may contain a
+# user name.
+_COMMAND_NAMES = (
     "aggregate collMod collStats count create createIndexes createSearchIndexes delete distinct drop "
     "dropIndexes dropSearchIndex find findAndModify insert killCursors listIndexes mapReduce update "
     "updateSearchIndex validate"
 )
-_NAMES_COLLECTION = frozenset(_COLLECTION_COMMANDS.split())
+_COLLECTION_COMMANDS = frozenset(_COMMAND_NAMES.split())
 
 
 class Traces(Observer):
     """Observer that creates the spans of one client. If `provider` is None, the observer uses the global provider.
 
-    `query_text_max_length` is the maximum length of the command text in a span, in characters. 0 omits the text.
+    `query_text_max_length` is the maximum length of the command text in a span, in characters. 0
+    omits the text.
     """
 
     def __init__(self, provider: trace.TracerProvider | None, query_text_max_length: int) -> None:
-        self._text_length = query_text_max_length
+        self._max_text_length = query_text_max_length
         self._tracer = None if provider is None else _get_tracer(provider)
 
     def is_enabled(self) -> bool:
@@ -73,8 +76,8 @@ class Traces(Observer):
         if operation_trace.cursor_id is not None:
             attributes["db.mongodb.cursor_id"] = operation_trace.cursor_id
         parent = None
-        if transaction is not None and transaction.observed is not None:
-            parent = trace.set_span_in_context(transaction.observed)
+        if transaction is not None and transaction.observer_data is not None:
+            parent = trace.set_span_in_context(transaction.observer_data)
         assert self._tracer is not None
         span = self._tracer.start_span(summary, parent, trace.SpanKind.CLIENT, attributes)
         span_context = trace.set_span_in_context(span, parent)
@@ -87,7 +90,7 @@ class Traces(Observer):
         span, _, token = note
         contexts.detach(token)
         if error is not None:
-            _record_error(span, error, 0 if operation_trace.sensitive else self._text_length)
+            _record_error(span, error, 0 if operation_trace.sensitive else self._max_text_length)
             span.set_attribute("error.type", error_type_of(error))
         span.end()
 
@@ -149,8 +152,8 @@ class Traces(Observer):
             attributes["db.mongodb.lsid"] = str(command["lsid"]["id"].as_uuid())
         if "txnNumber" in command:
             attributes["db.mongodb.txn_number"] = int(command["txnNumber"])
-        if self._text_length:
-            attributes["db.query.text"] = query_text(command, self._text_length)
+        if self._max_text_length:
+            attributes["db.query.text"] = query_text(command, self._max_text_length)
         return attributes
 
     def command_ended(
@@ -164,7 +167,7 @@ class Traces(Observer):
             if code is not None:
                 span.set_attribute("db.response.status_code", str(code))
             span.set_attribute("error.type", error_type_of(error) if code is None else str(code))
-            _record_error(span, error, self._text_length)
+            _record_error(span, error, self._max_text_length)
         elif operation_trace.cursor_id is None and isinstance(reply, Mapping):
             cursor = reply.get("cursor")
             cursor_id = cursor.get("id") if isinstance(cursor, Mapping) else None
@@ -177,13 +180,13 @@ class Traces(Observer):
     def transaction_started(self, transaction: Transaction) -> None:
         assert self._tracer is not None
         kind = trace.SpanKind.CLIENT
-        transaction.observed = self._tracer.start_span("transaction", None, kind, _SYSTEM)
+        transaction.observer_data = self._tracer.start_span("transaction", None, kind, _SYSTEM)
 
     def transaction_ended(self, transaction: Transaction, error: BaseException | None) -> None:
-        span: trace.Span = transaction.observed  # if a commit is repeated, this span has already ended
+        span: trace.Span = transaction.observer_data  # if a commit is repeated, this span has already ended
         if span.is_recording():
             if error is not None:
-                _record_error(span, error, self._text_length)
+                _record_error(span, error, self._max_text_length)
             span.end()
 
 
@@ -215,6 +218,6 @@ def _find_collection(name: str, command: Document, database: str) -> str:
     value = command[name]
     if name == "getMore":
         value = command.get("collection")
-    elif name not in _NAMES_COLLECTION:
+    elif name not in _COLLECTION_COMMANDS:
         value = None
     return value if isinstance(value, str) and database != "admin" and not value.startswith("$cmd") else ""

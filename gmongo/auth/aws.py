@@ -86,8 +86,8 @@ def authorization(credentials: AwsCredentials, server_nonce: bytes, host: str, d
     if credentials.token:
         headers["x-amz-security-token"] = credentials.token
     names = ";".join(sorted(headers))
-    listed = "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))
-    request = "\n".join(("POST", "/", "", listed, names, hashlib.sha256(_BODY.encode()).hexdigest()))
+    canonical_headers = "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))
+    request = "\n".join(("POST", "/", "", canonical_headers, names, hashlib.sha256(_BODY.encode()).hexdigest()))
     region = region_of(host)
     scope = f"{date[:8]}/{region}/sts/aws4_request"
     string_to_sign = "\n".join((_ALGORITHM, date, scope, hashlib.sha256(request.encode()).hexdigest()))

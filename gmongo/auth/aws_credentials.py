@@ -1,8 +1,8 @@
 """Sources of AWS credentials: environment variables, web identity, ECS and EC2, in this order.
 
-The client uses these sources only if its options contain no credentials. As in the AWS SDKs, environment variables
-replace default endpoints: ``AWS_ENDPOINT_URL_STS``, ``AWS_CONTAINER_CREDENTIALS_FULL_URI`` and
-``AWS_EC2_METADATA_SERVICE_ENDPOINT``.
+The client uses these sources only if its options contain no credentials. As in the AWS SDKs,
+environment variables replace default endpoints: ``AWS_ENDPOINT_URL_STS``,
+``AWS_CONTAINER_CREDENTIALS_FULL_URI`` and ``AWS_EC2_METADATA_SERVICE_ENDPOINT``.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from gmongo.errors import ConfigurationError, OperationFailure
 _TIMEOUT = 10.0  # seconds
 _TOKEN_LIFETIME = "30"  # seconds
 _MIN_VALIDITY = timedelta(minutes=5)  # minimum remaining validity of cached credentials
-_ECS = "http://169.254.170.2"
-_EC2 = "http://169.254.169.254"
-_STS = "https://sts.amazonaws.com"
-_ROLES = "/latest/meta-data/iam/security-credentials/"
+_ECS_URL = "http://169.254.170.2"
+_EC2_URL = "http://169.254.169.254"
+_STS_URL = "https://sts.amazonaws.com"
+_ROLES_PATH = "/latest/meta-data/iam/security-credentials/"
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def _read_environment(variables: Mapping[str, str]) -> AwsCredentials | None:
     if not key_id or not secret:
         raise ConfigurationError(
             "authMechanism MONGODB-AWS: the environment variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be "
-            "set together, and AWS_SESSION_TOKEN only with them"
+            "set together, and AWS_SESSION_TOKEN needs both variables"
         )
     return AwsCredentials(key_id, secret, token)
 
@@ -76,7 +76,7 @@ def _fetch(variables: Mapping[str, str]) -> AwsCredentials:
         return _assume_role(variables)
     relative, full = (variables.get(f"AWS_CONTAINER_CREDENTIALS_{kind}_URI") for kind in ("RELATIVE", "FULL"))
     if relative or full:
-        return _fetch_from_ecs(variables, full or f"{_ECS}/{(relative or '').lstrip('/')}")
+        return _fetch_from_ecs(variables, full or f"{_ECS_URL}/{(relative or '').lstrip('/')}")
     return _fetch_from_ec2(variables)
 
 
@@ -89,7 +89,7 @@ def _assume_role(variables: Mapping[str, str]) -> AwsCredentials:
         "WebIdentityToken": read_token("AWS_WEB_IDENTITY_TOKEN_FILE", variables),
         "Version": "2011-06-15",
     }
-    url = variables.get("AWS_ENDPOINT_URL_STS") or _STS
+    url = variables.get("AWS_ENDPOINT_URL_STS") or _STS_URL
     headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
     reply: Any = request_json(service, "POST", url, headers, _TIMEOUT, urlencode(fields))
     for wrapper in ("AssumeRoleWithWebIdentityResponse", "AssumeRoleWithWebIdentityResult"):
@@ -106,12 +106,12 @@ def _fetch_from_ecs(variables: Mapping[str, str], url: str) -> AwsCredentials:
 
 def _fetch_from_ec2(variables: Mapping[str, str]) -> AwsCredentials:
     service = "the EC2 metadata service"
-    base = (variables.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") or _EC2).rstrip("/")
+    base = (variables.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") or _EC2_URL).rstrip("/")
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": _TOKEN_LIFETIME}
     token = request(service, "PUT", f"{base}/latest/api/token", lifetime, _TIMEOUT).strip()
     headers = {"X-aws-ec2-metadata-token": token}
-    role = request(service, "GET", base + _ROLES, headers, _TIMEOUT).strip().split("\n")[0]
-    reply = request_json(service, "GET", base + _ROLES + quote(role), headers, _TIMEOUT)
+    role = request(service, "GET", base + _ROLES_PATH, headers, _TIMEOUT).strip().split("\n")[0]
+    reply = request_json(service, "GET", base + _ROLES_PATH + quote(role), headers, _TIMEOUT)
     return _parse_credentials(service, reply, "Token")
 
 

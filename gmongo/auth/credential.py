@@ -15,8 +15,9 @@ DEFAULT = "DEFAULT"
 # Default value of ALLOWED_HOSTS: the hosts to which the client may send the tokens of a human user.
 _MONGODB_DOMAINS = ("*.mongodb.net", "*.mongodb-qa.net", "*.mongodb-dev.net", "*.mongodbgov.net")
 DEFAULT_ALLOWED_HOSTS = (*_MONGODB_DOMAINS, "localhost", "127.0.0.1", "::1")
-CANONICALIZATIONS = ("none", "forward", "forwardAndReverse", "true", "false")
-# Value of ENVIRONMENT (MONGODB-OIDC) -> True if TOKEN_RESOURCE is required, False if TOKEN_RESOURCE is forbidden.
+CANONICALIZATION_MODES = ("none", "forward", "forwardAndReverse", "true", "false")
+# Value of ENVIRONMENT (MONGODB-OIDC) -> True if TOKEN_RESOURCE is required, False if TOKEN_RESOURCE
+# is forbidden.
 _OIDC_ENVIRONMENTS = {"test": False, "k8s": False, "azure": True, "gcp": True}
 
 
@@ -24,8 +25,8 @@ _OIDC_ENVIRONMENTS = {"test": False, "k8s": False, "azure": True, "gcp": True}
 class Credential:
     """Credential of a client.
 
-    The mechanism ``DEFAULT`` means the strongest SCRAM mechanism of the server. The names of properties are in upper
-    case.
+    The mechanism ``DEFAULT`` means the strongest SCRAM mechanism of the server. The names of
+    properties are in upper case.
     """
 
     mechanism: str
@@ -103,14 +104,14 @@ def _rejection_reason(
 
 def _check_plain(credential: Credential) -> str | None:
     if "\0" in (credential.username or "") + (credential.password or ""):
-        return "the username and the password must not contain the null character, which separates them"
+        return "the username and the password must not contain the null character, which separates the two"
     return None
 
 
 def _check_gssapi(credential: Credential) -> str | None:
     mode = str(credential.properties.get("CANONICALIZE_HOST_NAME", "none"))
-    if mode not in CANONICALIZATIONS and mode not in ("True", "False"):
-        return f"CANONICALIZE_HOST_NAME must be one of {', '.join(CANONICALIZATIONS)}, not {mode!r}"
+    if mode not in CANONICALIZATION_MODES and mode not in ("True", "False"):
+        return f"CANONICALIZE_HOST_NAME must be one of {', '.join(CANONICALIZATION_MODES)}, not {mode!r}"
     return None
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_NO_LAYER = 1  # bit for the absence of a security layer (RFC 4752)
+_NO_LAYER_BIT = 1  # bit for the absence of a security layer (RFC 4752)
 _LAYER_MESSAGE_SIZE = 4
 
 
@@ -78,9 +78,9 @@ class GssapiConversation(SaslConversation):
             return token or b""
         self.has_sent_last = True  # the last message contains the username
         offered: bytes = self._context.unwrap(payload).message
-        if len(offered) != _LAYER_MESSAGE_SIZE or not offered[0] & _NO_LAYER:
+        if len(offered) != _LAYER_MESSAGE_SIZE or not offered[0] & _NO_LAYER_BIT:
             raise OperationFailure("GSSAPI: the server requires a security layer")
-        chosen = bytes([_NO_LAYER, 0, 0, 0]) + (self._credential.username or "").encode()
+        chosen = bytes([_NO_LAYER_BIT, 0, 0, 0]) + (self._credential.username or "").encode()
         wrapped: bytes = self._context.wrap(chosen, False).message
         return wrapped
 

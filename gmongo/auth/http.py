@@ -16,7 +16,7 @@ from gevent.ssl import SSLContext
 from gmongo._documents import Document, DocumentDict
 from gmongo.errors import OperationFailure
 
-_AZURE = "http://169.254.169.254"
+_AZURE_URL = "http://169.254.169.254"
 _MAX_SIZE = 1 << 20  # bytes
 _MAX_REASON_LENGTH = 500  # characters
 _ERROR_FIELDS = ("error", "error_description", "code", "Code", "message", "Message")
@@ -74,7 +74,7 @@ def request(
 
 
 def _error_reason(text: str, headers: Mapping[str, str]) -> str:
-    """Return the reason in an error response. Other fields than `_ERROR_FIELDS` of a JSON object may be secret."""
+    """Return the reason in an error response. Fields of a JSON object outside of `_ERROR_FIELDS` may be secret."""
     document = _json_object(text)
     if document is not None:
         text = ", ".join(document[name] for name in _ERROR_FIELDS if isinstance(document.get(name), str))
@@ -104,7 +104,7 @@ def _json_object(text: str) -> DocumentDict | None:
 def azure_token(resource: str, timeout: float, client_id: str = "") -> DocumentDict:
     """Return the reply of the Azure metadata service, with an ``access_token`` for `resource`."""
     service = "the Azure metadata service"
-    base = (os.environ.get("AZURE_POD_IDENTITY_AUTHORITY_HOST") or _AZURE).rstrip("/")
+    base = (os.environ.get("AZURE_POD_IDENTITY_AUTHORITY_HOST") or _AZURE_URL).rstrip("/")
     query = f"resource={quote(resource, safe='')}&api-version=2018-02-01"
     if client_id:
         query += f"&client_id={quote(client_id, safe='')}"

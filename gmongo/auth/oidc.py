@@ -28,7 +28,7 @@ from gmongo.auth.login import Login, speculative_fields, speculative_reply
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult, OIDCIdPInfo
 from gmongo.errors import AutoReconnect, ConfigurationError, OperationFailure, ProtocolError
 
-_VERSION = 1
+_CALLBACK_VERSION = 1
 _MIN_CALL_INTERVAL = 0.1  # minimum seconds between two calls of the callback
 _HUMAN_TIMEOUT = 300.0  # timeout of a callback with a human user, in seconds
 _MACHINE_TIMEOUT = 60.0  # timeout of a callback without a human user, in seconds
@@ -54,7 +54,8 @@ class OidcTokens:
     def get(self, seconds: float | None, provider: OIDCIdPInfo | None = None) -> tuple[str, bool]:
         """Return an access token, and True if the token comes from the cache.
 
-        `provider` replaces the stored identity provider and its refresh token, unless `provider` is None.
+        `provider` replaces the stored identity provider and its refresh token, unless `provider` is
+        None.
         """
         with self._callback_lock:
             if self.access is not None:
@@ -73,7 +74,7 @@ class OidcTokens:
         context = OIDCCallbackContext(
             _HUMAN_TIMEOUT if self.human else min(_MACHINE_TIMEOUT, seconds or _MACHINE_TIMEOUT),
             self.credential.username or "",
-            _VERSION,
+            _CALLBACK_VERSION,
             None if provider is not None else self.refresh,
             provider or self.provider,
         )
@@ -214,8 +215,8 @@ class HumanOidcLogin(OidcLogin):
 def is_allowed(host: str, patterns: list[str]) -> bool:
     """Return True if a pattern matches the host. ``*.example.com`` matches all hosts below example.com."""
     host = host.lower()
-    lower = map(str.lower, patterns)
-    return any(host.endswith(each[1:]) if each.startswith("*.") else host == each for each in lower)
+    lower_patterns = map(str.lower, patterns)
+    return any(host.endswith(each[1:]) if each.startswith("*.") else host == each for each in lower_patterns)
 
 
 def _read_provider(payload: bytes) -> OIDCIdPInfo:
@@ -226,7 +227,7 @@ def _read_provider(payload: bytes) -> OIDCIdPInfo:
         raise ProtocolError("MONGODB-OIDC: the server does not name an identity provider") from None
 
 
-_KUBERNETES_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+_KUBERNETES_TOKEN_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 FetchToken = Callable[[OIDCCallbackContext], OIDCCallbackResult]
 
 
@@ -242,12 +243,12 @@ def token_source(credential: Credential) -> FetchToken:
         return partial(fetch, properties["TOKEN_RESOURCE"])
     if environment == "k8s":
         variables = "AZURE_FEDERATED_TOKEN_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE"
-        return lambda _context: _read_token_file(variables, _KUBERNETES_FILE)
+        return lambda _context: _read_token_file(variables, _KUBERNETES_TOKEN_FILE)
     return lambda _context: _read_token_file(("OIDC_TOKEN_FILE",))
 
 
 def _read_token_file(variables: tuple[str, ...], default: str = "") -> OIDCCallbackResult:
-    """Read a token file. The first of the `variables` that is set contains its path. Otherwise use `default`."""
+    """Read a token file. The first set variable of `variables` contains its path. If none is set, use `default`."""
     variable = next((name for name in variables if os.environ.get(name)), variables[0])
     return OIDCCallbackResult(read_token(variable, {variable: os.environ.get(variable) or default}))
 

@@ -1,6 +1,6 @@
 """SCRAM-SHA-1 and SCRAM-SHA-256 (RFC 5802, 7677): client and server prove that they know a password.
 
-The derivation of keys is slow. It runs in a native thread, and the client caches the keys.
+The slow derivation of keys runs in a native thread, and the client caches the keys.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 
 DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
 _MIN_ITERATIONS = 4096
-# Maximum number of iterations, which take about one second. Servers use 10,000 or 15,000 iterations by default. Only
-# an attacker demands a larger number.
+# Maximum number of iterations, which take about one second. Servers use 10,000 or 15,000 iterations
+# by default. Only an attacker demands a larger number.
 _MAX_ITERATIONS = 1_000_000
 _NO_CHANNEL_BINDING = "n,,"
-# Server messages. RFC 5802, section 7 defines the order of the fields. Optional extensions may follow the fields. The
-# client rejects mandatory extensions (m=), which would precede the fields.
+# Server messages. RFC 5802, section 7 defines the order of the fields. Optional extensions may follow
+# the fields. The client rejects mandatory extensions (m=), which would precede the fields.
 _EXTENSIONS = r"(?:,[A-Za-z]=[^,]+)*"
 _ITERATIONS = r"(?P<iterations>[1-9][0-9]{0,9})"
-_SERVER_FIRST = re.compile(rf"r=(?P<nonce>[!-+\--~]+),s=(?P<salt>[^,]+),i={_ITERATIONS}{_EXTENSIONS}")
-_SERVER_FINAL = re.compile(rf"(?:e=(?P<error>[^,]+)|v=(?P<verifier>[^,]*)){_EXTENSIONS}")
+_SERVER_FIRST_PATTERN = re.compile(rf"r=(?P<nonce>[!-+\--~]+),s=(?P<salt>[^,]+),i={_ITERATIONS}{_EXTENSIONS}")
+_SERVER_FINAL_PATTERN = re.compile(rf"(?:e=(?P<error>[^,]+)|v=(?P<verifier>[^,]*)){_EXTENSIONS}")
 _NONCE_SIZE = 24
 
 
@@ -76,8 +76,8 @@ class ScramConversation(SaslConversation):
         nonce, salt, iterations = self._parse_first(server_first)
         channel = base64.b64encode(_NO_CHANNEL_BINDING.encode()).decode()
         without_proof = f"c={channel},r={nonce}"
-        # The constructor must not prepare the password: the default mechanism begins with SCRAM-SHA-256,
-        # and SASLprep may prohibit a password that only SCRAM-SHA-1 permits.
+        # The constructor must not prepare the password: the default mechanism begins with
+        # SCRAM-SHA-256, and SASLprep may prohibit a password that SCRAM-SHA-1 permits.
         prepared = prepared_password(self.mechanism, self._username, self._password)
         client_key, server_key = self._keys.derive(self._digest, prepared, salt, iterations)
         signed = ",".join((self._first_bare, server_first.decode(), without_proof)).encode()
@@ -88,7 +88,7 @@ class ScramConversation(SaslConversation):
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def _parse_first(self, server_first: bytes) -> tuple[str, bytes, int]:
-        match = _SERVER_FIRST.fullmatch(self._decode(server_first))
+        match = _SERVER_FIRST_PATTERN.fullmatch(self._decode(server_first))
         try:
             if match is None:
                 raise ValueError
@@ -110,7 +110,7 @@ class ScramConversation(SaslConversation):
         return nonce, salt, iterations
 
     def _verify(self, server_final: bytes) -> None:
-        match = _SERVER_FINAL.fullmatch(self._decode(server_final))
+        match = _SERVER_FINAL_PATTERN.fullmatch(self._decode(server_final))
         if match is not None and match["error"] is not None:
             raise OperationFailure(f"{self.mechanism}: the server reports {match['error']!r}")
         try:
@@ -194,7 +194,7 @@ class ScramKeys:
     def __init__(self) -> None:
         self._cached: dict[_KeyInput, Keys] = {}
         self._derivations: dict[_KeyInput, gevent.Greenlet[..., Keys]] = {}
-        self._process = os.getpid()
+        self._process_id = os.getpid()
 
     def derive(self, digest: str, password: bytes, salt: bytes, iterations: int) -> Keys:
         """Return ClientKey and ServerKey (RFC 5802), from the cache or from a new derivation."""
@@ -202,11 +202,12 @@ class ScramKeys:
         cached = self._cached.get(key_input)
         if cached is not None:
             return cached
-        if self._process != os.getpid():  # derivations of the parent process never end in a forked child
-            self._derivations, self._process = {}, os.getpid()
+        if self._process_id != os.getpid():  # derivations of the parent process never end in a forked child
+            self._derivations, self._process_id = {}, os.getpid()
         derivation = self._derivations.get(key_input)
         if derivation is None or derivation.ready():  # a ready derivation was killed before its start
-            # The derivation has its own greenlet, so that a kill of a waiting greenlet does not end the derivation.
+            # The derivation has its own greenlet, so that a kill of a waiting greenlet does not end
+            # the derivation.
             derivation = self._derivations[key_input] = gevent.spawn(self._derive, key_input)
         keys = derivation.get()
         # If the derivation was killed, `get` returns GreenletExit.

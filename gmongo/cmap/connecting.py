@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gmongo import _clock
 from gmongo._server_facts.labels import OVERLOADED, RETRYABLE
 from gmongo.cmap.pool_settings import ConnectionSettings
-from gmongo.cmap.progress import PROXY, TCP, TLS, Progress
+from gmongo.cmap.progress import PROXY_STAGE, TCP_STAGE, TLS_STAGE, Progress
 from gmongo.errors import AutoReconnect, PoolClearedError
 from gmongo.wire import connect as wire
 from gmongo.wire.address import address_text
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 class ConnectTimeout:
     """Timer for ``connectTimeoutMS``, which limits the name lookup and each connection attempt.
 
-    A connection attempt consists of the TCP connection to one address, the handshake and the authentication.
+    A connection attempt consists of the TCP connection to one address, the handshake and the
+    authentication.
     """
 
     def __init__(self, connection: ServerConnection, seconds: float | None, ref: bool) -> None:
@@ -67,11 +68,11 @@ def connect(
     try:
         transport = _connect_stream(connection, options, progress, limit, proxy)
         if proxy is not None:
-            progress.begin(PROXY)
+            progress.begin(PROXY_STAGE)
             limit.next_stage()
             connect_through(proxy, transport, connection.address)
         if isinstance(transport, TlsTransport):
-            progress.begin(TLS)
+            progress.begin(TLS_STAGE)
             limit.next_stage()
             transport.shake_hands()
     except BaseException as error:
@@ -91,7 +92,7 @@ def _connect_stream(
     """Return a transport with a TCP connection to the server, or to the proxy."""
     ref, tls, host = connection.ref, options.tls, connection.address[0]
     endpoints = wire.resolve(connection.address if proxy is None else proxy.address, ref)
-    progress.begin(TCP if proxy is None else f"{TCP} to the SOCKS5 proxy {address_text(proxy.address)}")
+    progress.begin(TCP_STAGE if proxy is None else f"{TCP_STAGE} to the SOCKS5 proxy {address_text(proxy.address)}")
     if len(endpoints) == 1:
         family, sockaddr = endpoints[0]
         progress.record_address(sockaddr, is_only_address=True)

@@ -14,7 +14,7 @@ from gmongo.wire.address import Address, address_text
 from gmongo.wire.message import Buffer
 from gmongo.wire.timeout import interrupt_after
 
-LateReply = Callable[[Buffer], None]
+LateReplyHandler = Callable[[Buffer], None]
 
 
 class Purpose(Enum):
@@ -37,24 +37,25 @@ class Connection(ServerConnection):
         self.checked_out_at = 0.0  # Time of the check-out, as measured by `_clock.monotonic()`.
         self.last_command: str | None = None  # Name of the last command on the connection.
         self.established_in = 0.0  # Duration of the establishment in seconds.
-        self.late_reply: LateReply | None = None  # Callback for a late reply, or None.
+        self.late_reply_handler: LateReplyHandler | None = None  # Callback for a late reply, or None.
         self.reply_is_due = False  # True if `maxTimeMS` has elapsed, so that the server replies soon.
 
     def __repr__(self) -> str:
         return f"<Connection {self.id} to {address_text(self.address)} generation={self.generation}>"
 
-    def expect_late_reply(self, on_reply: LateReply, is_due: bool) -> None:
+    def expect_late_reply(self, on_reply: LateReplyHandler, is_due: bool) -> None:
         """Allow the pool to read a late reply. `on_reply` raises an exception for a malformed body."""
-        if self.unanswered is not None and self.purpose is Purpose.OTHER:
-            self.late_reply = on_reply
+        if self.unanswered_request_id is not None and self.purpose is Purpose.OTHER:
+            self.late_reply_handler = on_reply
             self.reply_is_due = is_due
 
     def read_late_reply(self, seconds: float, max_bytes: int) -> None:
         """Read a late reply of at most `max_bytes` within `seconds`, so that the connection can send the next request.
 
-        The pool must close the connection after an exception, or if more replies follow (`mid_message`).
+        The pool must close the connection after an exception, or if more replies follow
+        (`mid_message`).
         """
-        handle, request_id = self.late_reply, self.unanswered
+        handle, request_id = self.late_reply_handler, self.unanswered_request_id
         assert handle is not None and request_id is not None
         transport = self._open_transport()
         longest = transport.max_message_size
@@ -68,5 +69,5 @@ class Connection(ServerConnection):
         # Reset `error` last, because the pool closes a connection with an `error`.
         transport.max_message_size = longest
         self.set_ref(True)
-        self.error = self.late_reply = self.unanswered = None
+        self.error = self.late_reply_handler = self.unanswered_request_id = None
         self.reply_is_due = False

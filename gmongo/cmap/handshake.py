@@ -14,11 +14,11 @@ from gmongo._traceback_scrub import clears_locals
 from gmongo.cmap.connecting import ConnectTimeout, connect
 from gmongo.cmap.hello import Hello, read_hello
 from gmongo.cmap.pool_settings import ConnectionSettings
-from gmongo.cmap.progress import AUTHENTICATION, HELLO, Progress
+from gmongo.cmap.progress import AUTHENTICATION_STAGE, HELLO_STAGE, Progress
 from gmongo.errors import AutoReconnect, ConfigurationError, OperationFailure
 from gmongo.wire.compression import choose_compressor
 from gmongo.wire.message import encode_op_msg, encode_op_query, next_request_id
-from gmongo.wire.reply_schema import ERROR, check
+from gmongo.wire.reply_schema import ERROR_SCHEMA, check
 from gmongo.wire.timeout import interrupt_after, remaining
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def establish(
 
     Connections of monitors do not authenticate. `ref` is True if the timer for ``connectTimeoutMS``
     keeps the event loop alive. `on_hello` runs between the hello and the authentication, and must not
-    switch greenlets. An authentication callback receives the time until `deadline` of the operation.
+    switch greenlets. An authentication callback receives the time until the `deadline` of the
+    operation.
     """
     authentication = None
     command = build_handshake_command(options)
@@ -66,7 +67,7 @@ def establish(
     try:
         limit.begin()
         connect(connection, options, progress, limit)
-        progress.begin(HELLO)
+        progress.begin(HELLO_STAGE)
         limit.next_stage()
         hello = send_hello(connection, command, None)
         if options.load_balanced and hello.service_id is None:
@@ -74,12 +75,12 @@ def establish(
                 "Driver attempted to initialize in load balancing mode, but the server does not support this mode."
             )
         compressor = choose_compressor(options.compressors, hello.reply.get("compression"), options.zlib_level)
-        connection.established(hello, compressor)
+        connection.store_hello(hello, compressor)
         connection.service_id = hello.service_id if options.load_balanced else None
         if on_hello is not None:
             on_hello()
         if authentication is not None:
-            progress.begin(AUTHENTICATION)
+            progress.begin(AUTHENTICATION_STAGE)
             authentication.authenticate(hello, limit, remaining(deadline))
     except AutoReconnect:
         progress.record_failure()
@@ -144,7 +145,7 @@ class Authentication:
         request_id = next_request_id()
         body = bson.encode({**command, **self._options.server_api, "$db": database})
         answer = self._connection.exchange(request_id, encode_op_msg(request_id, 0, body), None, bson.decode)
-        check(answer, ERROR)
+        check(answer, ERROR_SCHEMA)
         reply = redacted(answer, command.get("payload"), (self._authenticator.credential.username,))
         if not reply.get("ok"):
             message = str(reply.get("errmsg") or "Authentication failed").rstrip(".")

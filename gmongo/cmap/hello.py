@@ -7,7 +7,7 @@ from bson.objectid import ObjectId
 from gmongo._documents import Document
 from gmongo._server_facts import sizes
 from gmongo.errors import OperationFailure
-from gmongo.wire.reply_schema import ERROR, HELLO, HELLO_NUMBERS, check
+from gmongo.wire.reply_schema import ERROR_SCHEMA, HELLO_NUMBERS_SCHEMA, HELLO_SCHEMA, check
 
 
 class Hello:
@@ -35,16 +35,16 @@ class Hello:
 
 def read_hello(reply: Document, duration: float) -> Hello:
     """Check a reply to a hello command and its fields. Return the checked reply."""
-    check(reply, ERROR, "a hello")
+    check(reply, ERROR_SCHEMA, "a hello")
     if not reply.get("ok"):
         message = reply.get("errmsg") or reply.get("$err") or "hello failed"
         raise OperationFailure(message, reply.get("code"), reply)
-    check(reply, HELLO, "a hello")
+    check(reply, HELLO_SCHEMA, "a hello")
     fields = {field: value for field, value in reply.items() if value is not None}
-    for field in HELLO_NUMBERS.keys() & fields.keys():
+    for field in HELLO_NUMBERS_SCHEMA.keys() & fields.keys():
         # Omit a number that is out of range. An error would make each operation wait until server
         # selection times out. Without a wire version, the compatibility check fails immediately.
         number = fields.pop(field)
-        if HELLO_NUMBERS[field](number) is None:
+        if HELLO_NUMBERS_SCHEMA[field](number) is None:
             fields[field] = int(number)
     return Hello(fields, duration)

@@ -54,7 +54,8 @@ def _build_document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> D
     document: DocumentDict = {"application": {"name": app_name}} if app_name else {}
     document["driver"] = {
         "name": "|".join([_DRIVER_FIELDS["name"], *(info.name for info in wrappers if info.name)]),
-        # `name` and `version` list the libraries in the same order. A library without a version has an empty version.
+        # `name` and `version` list the libraries in the same order. A library without a version has
+        # an empty version.
         "version": "|".join([__version__, *(info.version or "" for info in wrappers if info.name)]).rstrip("|"),
     }
     document["os"] = {
@@ -73,7 +74,7 @@ def _build_document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> D
 
 
 def detect_faas_platform(variables: Mapping[str, str]) -> str | None:
-    """Return the function-as-a-service platform of the process, or None unless exactly one matches."""
+    """Return the function-as-a-service platform of the process, or None unless exactly one platform matches."""
     matches = [name for name, signs in _FAAS_VARIABLES.items() if any(variables.get(sign) for sign in signs)]
     if variables.get("AWS_EXECUTION_ENV", "").startswith("AWS_Lambda_") and "aws.lambda" not in matches:
         matches.append("aws.lambda")

@@ -32,8 +32,9 @@ from gmongo.monitoring import ConnectionCheckOutFailedReason as FailedReason
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.timeout import TimeLimit, limit_text, remaining
 
-# Maximum number of connections in the error of a check-out timeout. Many check-outs may time out at once.
-_CHECK_OUTS_SHOWN = 5
+# Maximum number of connections in the error of a check-out timeout. Many check-outs may time out at
+# once.
+_MAX_CHECK_OUTS_SHOWN = 5
 # Seconds that the pool waits for the server error MaxTimeMSExpired after the timeout of an operation.
 _TIME_FOR_DUE_REPLY = 0.25
 _SHORTEST_PAUSE = 0.1  # Seconds between background runs that close idle connections.
@@ -175,23 +176,23 @@ class Pool:
 
     def _make_wait_error(self, limit: float | None) -> WaitQueueTimeoutError:
         options, machine = self.options, self.machine
-        users = ", ".join(f"connections in use by {purpose}: {count}" for purpose, count in machine.in_use_by().items())
-        sizes = f". maxPoolSize: {options.max_pool_size or 'without limit'}, {users}"
+        usage = ", ".join(f"connections in use by {purpose}: {count}" for purpose, count in machine.in_use_by().items())
+        limits_text = f". maxPoolSize: {options.max_pool_size or 'without limit'}, {usage}"
         option = "waitQueueTimeoutMS" if limit == options.wait_queue_timeout else f"rest of {limit_text(limit)}"
-        longest = checked_out_report(machine.in_use, _CHECK_OUTS_SHOWN)
-        held = ""
-        if longest:
-            seconds = format_decimal(longest[0]["seconds"])
-            held = ", longest held for {} s by {greenlet}: {operation}".format(seconds, **longest[0])
+        longest_check_outs = checked_out_report(machine.in_use, _MAX_CHECK_OUTS_SHOWN)
+        held_text = ""
+        if longest_check_outs:
+            seconds = format_decimal(longest_check_outs[0]["seconds"])
+            held_text = ", longest held for {} s by {greenlet}: {operation}".format(seconds, **longest_check_outs[0])
         details = (
             f", being established: {len(machine.pending)} (maxConnecting: {options.max_connecting}), "
-            f"{option}: {format_milliseconds(max(limit or 0, 0))}{held}"
+            f"{option}: {format_milliseconds(max(limit or 0, 0))}{held_text}"
         )
         if self._connection_options.load_balanced:
-            message = f"Timeout waiting for connection from the connection pool{sizes}"
+            message = f"Timeout waiting for connection from the connection pool{limits_text}"
         else:
-            message, details = "Timed out while checking out a Connection from connection pool", sizes + details
-        return WaitQueueTimeoutError(message, self.address, longest, details)
+            message, details = "Timed out while checking out a Connection from connection pool", limits_text + details
+        return WaitQueueTimeoutError(message, self.address, longest_check_outs, details)
 
     def _establish(self, connection: Connection, deadline: float | None = None, ref: bool = True) -> None:
         """Connect to the server, perform the handshake and authenticate, until the `deadline` of the operation.

@@ -31,7 +31,7 @@ from gmongo.wire.address import Address, address_text
 # further failure doubles the backoff, up to the interval of the background runs.
 _FIRST_BACKOFF = 1.0
 # Idle seconds after which the pool checks whether the server, or a firewall, has closed a connection.
-_CHECKED_AFTER = 1.0
+_CHECK_AFTER_IDLE_SECONDS = 1.0
 
 
 class PoolState(Enum):
@@ -63,10 +63,10 @@ class StateMachine:
         self._connection_options = connection_options
         self._events = events
         self._last_id = 0
-        self._cause: BaseException | None = None  # Error that caused the last pause of the pool.
-        self._dropped: list[Connection] = []  # Connections that the pool must close.
+        self._pause_cause: BaseException | None = None  # Error that caused the last pause of the pool.
+        self._dropped_connections: list[Connection] = []  # Connections that the pool must close.
         self._may_populate = False  # True after the delivery of the ready event (CMAP-81).
-        self._populating: Connection | None = None
+        self._populate_attempt: Connection | None = None
         self._populate_backoff = 0.0  # Backoff of the background greenlet in seconds.
         self._populate_backoff_ends = 0.0  # End of the backoff (`_clock.monotonic()`).
         events.record(events.pool_created, options.specified)
@@ -93,7 +93,7 @@ class StateMachine:
         if available and not self.queue.waiters:
             connection = available[-1]
             is_fit = connection.generation == self.fit_generation
-            if is_fit and _clock.monotonic() - connection.idle_since < _CHECKED_AFTER:
+            if is_fit and _clock.monotonic() - connection.idle_since < _CHECK_AFTER_IDLE_SECONDS:
                 del available[-1]
                 self.in_use.add(connection)
                 return connection
@@ -196,7 +196,7 @@ class StateMachine:
 
     def fail_establishing(self, connection: Connection) -> None:
         self.pending.discard(connection)
-        if connection is self._populating:
+        if connection is self._populate_attempt:
             backoff = 2 * self._populate_backoff or _FIRST_BACKOFF
             self._populate_backoff = min(backoff, self._options.background_interval)
             self._populate_backoff_ends = _clock.monotonic() + self._populate_backoff
@@ -233,7 +233,7 @@ class StateMachine:
         return publishes
 
     def _release_connection(self, connection: Connection) -> None:
-        """Drop a broken connection. Serve a waiter, or make a usable connection available."""
+        """Drop a broken connection. Hand a usable connection to a waiter, or make the connection available."""
         reason = self._get_broken_reason(connection)
         if reason is not None:
             self._drop_connection(connection, reason)
@@ -250,12 +250,12 @@ class StateMachine:
         self._events.record(self._events.connection_closed, connection.id, reason, connection.error)
         if connection.service_id is not None:
             self.generations.remove_connection(connection.service_id)
-        self._dropped.append(connection)
+        self._dropped_connections.append(connection)
         self._wake_background()
 
     def _may_drain(self, connection: Connection) -> bool:
         """Return True if the pool should wait for a late reply on the connection."""
-        expected = connection.late_reply is not None and (self._options.drains or connection.reply_is_due)
+        expected = connection.late_reply_handler is not None and (self._options.drains or connection.reply_is_due)
         return expected and self.state is PoolState.READY and not self._is_stale(connection)
 
     def end_draining(self, connection: Connection) -> None:
@@ -274,7 +274,7 @@ class StateMachine:
 
     def take_dropped(self) -> list[Connection]:
         """Return the dropped connections, which the caller must close."""
-        dropped, self._dropped = self._dropped, []
+        dropped, self._dropped_connections = self._dropped_connections, []
         return dropped
 
     def remove_perished(self) -> None:
@@ -327,7 +327,7 @@ class StateMachine:
 
     def _pause(self, cause: BaseException | None) -> None:
         # A pool that is already paused keeps the error that caused its pause.
-        self._cause = cause if self.state is PoolState.READY else self._cause or cause
+        self._pause_cause = cause if self.state is PoolState.READY else self._pause_cause or cause
         self._set_state(PoolState.PAUSED)
         self.queue.evict(self._make_check_out_error)
 
@@ -357,7 +357,7 @@ class StateMachine:
         return (
             self.state is PoolState.READY
             and self._may_populate
-            and self._populating is None
+            and self._populate_attempt is None
             and self.total < self._options.min_pool_size
             and self.has_room()
             and self.remaining_backoff() == 0
@@ -370,12 +370,12 @@ class StateMachine:
         """Return a pending connection for the background greenlet to establish, or None."""
         if not self.needs_connection():
             return None
-        self._populating = self._add_pending()
-        return self._populating
+        self._populate_attempt = self._add_pending()
+        return self._populate_attempt
 
     def _end_populating(self, connection: Connection) -> None:
-        if connection is self._populating:
-            self._populating = None
+        if connection is self._populate_attempt:
+            self._populate_attempt = None
             # The background run starts the next attempt, or waits until the end of the backoff.
             self.background_wakeup.set()
 
@@ -385,15 +385,15 @@ class StateMachine:
         for connection in (*self.pending, *self.available, *self.in_use, *self.draining):
             connection.mark_forked(error)
         if self.state is not PoolState.CLOSED:
-            self._cause = error
+            self._pause_cause = error
             self._set_state(PoolState.PAUSED)
         self.queue.evict(make_error)
 
     def reset_after_fork(self) -> None:
-        self._dropped += [*self.pending, *self.available, *self.in_use, *self.draining]
+        self._dropped_connections += [*self.pending, *self.available, *self.in_use, *self.draining]
         self.pending, self.available, self.in_use, self.draining = set(), deque(), set(), set()
         self.generations.advance()
-        self._populating = None
+        self._populate_attempt = None
         self._populate_backoff = self._populate_backoff_ends = 0.0
         self.background_wakeup = Wakeup()
 
@@ -402,7 +402,7 @@ class StateMachine:
             return PoolClosedError(self.address)
         where = address_text(self.address)
         return PoolClearedError(
-            f"Connection pool for {where} was cleared because another operation failed with: {self._cause}",
+            f"Connection pool for {where} was cleared because another operation failed with: {self._pause_cause}",
             self.address,
         )
 
@@ -428,6 +428,6 @@ class StateMachine:
         if reason is not None:
             return reason
         idle, limit = _clock.monotonic() - connection.idle_since, self._options.max_idle_time
-        if idle >= _CHECKED_AFTER and connection.may_be_closed():
+        if idle >= _CHECK_AFTER_IDLE_SECONDS and connection.may_be_closed():
             return ClosedReason.ERROR
         return ClosedReason.IDLE if limit is not None and idle > limit else None

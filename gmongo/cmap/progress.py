@@ -12,14 +12,14 @@ from gmongo.wire.race import Race
 from gmongo.wire.tls import TlsTransport
 from gmongo.wire.transport import Transport, TransportError
 
-NAME_LOOKUP = "name lookup"
-TCP = "TCP connection"
-PROXY = "SOCKS5 proxy"
-TLS = "TLS handshake"
-HELLO = "hello"
-AUTHENTICATION = "authentication"
+NAME_LOOKUP_STAGE = "name lookup"
+TCP_STAGE = "TCP connection"
+PROXY_STAGE = "SOCKS5 proxy"
+TLS_STAGE = "TLS handshake"
+HELLO_STAGE = "hello"
+AUTHENTICATION_STAGE = "authentication"
 
-_CLOSED = (errno.ECONNRESET, errno.EPIPE)
+_CLOSED_ERRNOS = (errno.ECONNRESET, errno.EPIPE)
 
 
 class Progress:
@@ -31,7 +31,7 @@ class Progress:
         self._address: SocketAddress | None = None  # None if the host has only one address.
         self.peer = ""  # Address of the current attempt, or empty if equal to `host`.
         self.race: Race | None = None  # TCP connections in progress to several addresses.
-        self.begin(NAME_LOOKUP)
+        self.begin(NAME_LOOKUP_STAGE)
 
     def begin(self, stage: str) -> None:
         self.stage = stage
@@ -45,7 +45,7 @@ class Progress:
 
     def has_result(self, transport: Transport) -> bool:
         """Return True if the TCP connection is complete. In a later stage, return True if bytes have arrived."""
-        return transport.has_peer() if self.stage.startswith(TCP) else transport.has_arrived()
+        return transport.has_peer() if self.stage.startswith(TCP_STAGE) else transport.has_arrived()
 
     def record_failure(self) -> None:
         """Let later attempts try the failed address last, unless the host has only one address."""
@@ -53,16 +53,16 @@ class Progress:
             self._order.record_failed_address(self._address)
 
     def __str__(self) -> str:
-        racing = "" if self.race is None or self.stage != TCP else str(self.race)
-        if racing:
-            return f"{TCP} to {racing}"
+        race_text = "" if self.race is None or self.stage != TCP_STAGE else str(self.race)
+        if race_text:
+            return f"{TCP_STAGE} to {race_text}"
         peer = f" with {self.peer}" if self.peer else ""
         return f"{self.stage}{peer} for {format_milliseconds(_clock.monotonic() - self._since)}"
 
     def likely_reason(self, error: TransportError, transport: Transport | None) -> str:
         """Return a likely reason for a closed connection before the hello reply, or an empty text."""
-        closed = error.errno in _CLOSED or str(error) == "connection closed by the server"
-        if self.stage != HELLO or not closed:
+        closed = error.errno in _CLOSED_ERRNOS or str(error) == "connection closed by the server"
+        if self.stage != HELLO_STAGE or not closed:
             return ""
         if isinstance(transport, TlsTransport):
             return "; perhaps the server refused the client certificate (tlsCertificateKeyFile)"

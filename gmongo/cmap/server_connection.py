@@ -55,7 +55,7 @@ class ServerConnection:
         self.inherited = False  # True in a forked child if the parent process opened the connection
         self.mid_message = False
         self.error: BaseException | None = None  # Error that made the connection unusable.
-        self.unanswered: int | None = None  # ID of an interrupted request with an outstanding reply.
+        self.unanswered_request_id: int | None = None  # ID of an interrupted request with an outstanding reply.
         self.authentication: Reauthentication | None = None  # Set after the authentication.
         self.progress: Progress | None = None  # Progress of the establishment, or None.
         self.race: Race | None = None  # TCP connections in progress to several addresses, or None.
@@ -64,7 +64,7 @@ class ServerConnection:
         self._transport: Transport | None = None
         self._interruption: BaseException | None = None
         self._last_reply_id = 0
-        self._stream = 0  # ID of the request that started the current stream of replies.
+        self._stream_request_id = 0  # ID of the request that started the current stream of replies.
         self._compressor: Compressor | None = None
 
     def __repr__(self) -> str:
@@ -109,7 +109,7 @@ class ServerConnection:
         """Return True if the server has closed this idle connection, or has sent unexpected bytes, without a switch."""
         return self._transport is not None and self._transport.has_arrived()
 
-    def established(self, hello: Hello, compressor: Compressor | None) -> None:
+    def store_hello(self, hello: Hello, compressor: Compressor | None) -> None:
         """Store the results of the hello. Authentication may follow."""
         self.hello = hello
         self._compressor = compressor
@@ -123,7 +123,7 @@ class ServerConnection:
             self.authentication.reauthenticate(seconds)
         except BaseException as error:
             # Close the connection even if a late reply arrives, because the authenticated user is unknown.
-            self.unanswered = None
+            self.unanswered_request_id = None
             self.error = self.error or without_frames(error)
             raise
 
@@ -162,7 +162,7 @@ class ServerConnection:
                     buffers = self._compress(transport, buffers, self._compressor)
                 complete_body = transport.round_trip(buffers, request_id)
                 if complete_body is None:
-                    self._stream = request_id
+                    self._stream_request_id = request_id
                     body = self._receive(transport, request_id)
                 else:
                     body = complete_body
@@ -211,7 +211,7 @@ class ServerConnection:
             with interrupt_after(timeout, self.make_timeout_error(timeout), self.ref):
                 # MongoDB sets `responseTo` to the ID of the previous reply of the stream. Some compatible servers set
                 # `responseTo` to the ID of the request that started the stream.
-                body = self._receive(transport, self._last_reply_id, self._stream)
+                body = self._receive(transport, self._last_reply_id, self._stream_request_id)
         except Exception as error:
             raise self._store_error(error)
         try:  # these lines repeat `exchange`, because a function call would make `exchange` slower
@@ -254,7 +254,7 @@ class ServerConnection:
         if transport is None or transport.out_of_step or transport.closed:
             return
         if not isinstance(error, (TransportError, ProtocolError, ConcurrentObjectUseError)):
-            self.unanswered = request_id
+            self.unanswered_request_id = request_id
 
     def _open_transport(self) -> Transport:
         if self._transport is None:
@@ -298,7 +298,7 @@ class ServerConnection:
 
     @property
     def _usual_limits(self) -> tuple[str, float | None]:
-        """Name and seconds of the option that usually limits an exchange. Seconds of None match any timeout."""
+        """Name and seconds of the option that usually limits an exchange. None matches a timeout of any length."""
         return ("connectTimeoutMS", None) if self.is_monitor else ("socketTimeoutMS", self.socket_timeout or -1.0)
 
     def mark_unusable(self, error: BaseException) -> None:

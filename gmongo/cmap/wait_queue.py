@@ -25,7 +25,7 @@ Item = TypeVar("Item")
 class Waiter(Generic[Item]):
     """Greenlet that waits in the queue, and the result of its wait: an item or an error."""
 
-    __slots__ = ("_asleep", "_hub", "_waking", "error", "greenlet", "item", "purpose", "since")
+    __slots__ = ("_asleep", "_hub", "_wake_callback", "error", "greenlet", "item", "purpose", "since")
 
     def __init__(self, purpose: str | None = None) -> None:
         self.purpose = purpose  # name of the operation, for statistics
@@ -35,7 +35,7 @@ class Waiter(Generic[Item]):
         self.error: BaseException | None = None
         self._hub = get_hub()
         self._asleep = False
-        self._waking: IWatcher | None = None
+        self._wake_callback: IWatcher | None = None
 
     def sleep(self, limit: float | None, make_timeout_error: Callable[[], Exception]) -> Item:
         """Wait for an item for at most `limit` seconds. Raise the error of a timeout or an eviction."""
@@ -68,24 +68,24 @@ class Waiter(Generic[Item]):
                 switch()
         finally:
             self._asleep = False
-            waking, self._waking = self._waking, None
+            waking, self._wake_callback = self._wake_callback, None
             if waking is not None:
                 waking.stop()  # a pending switch would resume the greenlet in a later, unrelated wait
 
     def wake(self) -> None:
         """Resume a sleeping greenlet in the next loop iteration, in the order of the `wake` calls."""
         if self._asleep:
-            if self._waking is not None:
-                self._waking.stop()
-            self._waking = self._hub.loop.run_callback(self.greenlet.switch)
+            if self._wake_callback is not None:
+                self._wake_callback.stop()
+            self._wake_callback = self._hub.loop.run_callback(self.greenlet.switch)
 
 
 class WaitQueue(Generic[Item]):
     """Waiters in order of arrival."""
 
     def __init__(self) -> None:
-        self._keep_alive: IWatcher | None = None  # Timer that keeps the event loop alive.
-        self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # Any waiter can be removed fast.
+        self._keep_alive_timer: IWatcher | None = None  # Timer that keeps the event loop alive.
+        self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # An OrderedDict removes any waiter fast.
 
     def join(self, purpose: str | None = None) -> Waiter[Item]:
         """Add the current greenlet, without a switch. After an exception, call :meth:`leave`."""
@@ -102,10 +102,10 @@ class WaitQueue(Generic[Item]):
 
     def _update_keep_alive(self) -> None:
         """Keep the event loop alive exactly while the queue has waiters."""
-        if self.waiters and self._keep_alive is None:
-            self._keep_alive = keep_loop_alive()
-        elif not self.waiters and self._keep_alive is not None:
-            timer, self._keep_alive = self._keep_alive, None
+        if self.waiters and self._keep_alive_timer is None:
+            self._keep_alive_timer = keep_loop_alive()
+        elif not self.waiters and self._keep_alive_timer is not None:
+            timer, self._keep_alive_timer = self._keep_alive_timer, None
             timer.close()
 
     def hand_over(self, item: Item) -> None:

@@ -14,14 +14,14 @@ from gmongo.execution.operation import OperationContext
 from gmongo.execution.operation_trace import OperationTrace
 from gmongo.execution.reply_errors import labelled_concern_error, with_labels
 from gmongo.execution.sessions import SessionHandle, end_if_implicit
-from gmongo.operations.client_bulk import COUNTS, USUAL_LIMITS, BulkWriteBatch, Write, Writes
+from gmongo.operations.client_bulk import COUNT_FIELDS, USUAL_LIMITS, BulkWriteBatch, Write, Writes
 from gmongo.operations.find import CursorReply
 from gmongo.operations.write import check_validation_not_bypassed
 from gmongo.results import ClientBulkWriteResult, DeleteResult, InsertOneResult, UpdateResult
 from gmongo.wire.message import next_request_id
 
-_RESULT_FIELDS = ("anySuccessful", "writeErrors", "writeConcernErrors")
-_RESULTS = {"insert": "insertResults", "update": "updateResults", "delete": "deleteResults"}
+_PARTIAL_RESULT_FIELDS = ("anySuccessful", "writeErrors", "writeConcernErrors")
+_RESULTS_FIELD_BY_KIND = {"insert": "insertResults", "update": "updateResults", "delete": "deleteResults"}
 
 
 @dataclass(eq=False, repr=False)
@@ -49,8 +49,8 @@ class ClientBulk:
             "error": None,
             "writeErrors": [],
             "writeConcernErrors": [],
-            **dict.fromkeys(COUNTS, 0),
-            **{name: {} for name in _RESULTS.values()},
+            **dict.fromkeys(COUNT_FIELDS, 0),
+            **{name: {} for name in _RESULTS_FIELD_BY_KIND.values()},
         }
 
     def execute(self, writes: Writes) -> DocumentDict:
@@ -65,7 +65,7 @@ class ClientBulk:
         try:
             self._run(writes, session)
         except Exception as error:
-            has_results = any(self.outcome[name] for name in _RESULT_FIELDS)
+            has_results = any(self.outcome[name] for name in _PARTIAL_RESULT_FIELDS)
             if not (has_results or _is_server_error(error)):
                 raise
             self.outcome["error"] = error
@@ -78,8 +78,8 @@ class ClientBulk:
 
     def _create_exception(self, error: Exception | None) -> errors.ClientBulkWriteException:
         self.outcome["writeErrors"].sort(key=lambda each: each["idx"])
-        partial = ClientBulkWriteResult(self.outcome, True, self.verbose) if self.outcome["anySuccessful"] else None
-        failure = errors.ClientBulkWriteException(self.outcome, self.verbose, partial)
+        result = ClientBulkWriteResult(self.outcome, True, self.verbose) if self.outcome["anySuccessful"] else None
+        failure = errors.ClientBulkWriteException(self.outcome, self.verbose, result)
         with_labels(failure, self.outcome)
         if isinstance(error, errors.PyMongoError):
             for label in error._error_labels:
@@ -103,7 +103,8 @@ class ClientBulk:
             reply: CursorReply | None = self.executor.run(batch, session, self._deadline)
             return reply
         except errors.WriteConcernError:
-            # The server executed the writes and sent the results, but is stepping down or shutting down.
+            # The server executed the writes and sent the results, but is stepping down or shutting
+            # down.
             if batch.reply is None:
                 raise
             opened: CursorReply = batch.result(batch.reply, ("", None))
@@ -111,7 +112,7 @@ class ClientBulk:
 
     def _add_reply(self, batch: BulkWriteBatch, opened: CursorReply, session: SessionHandle | None) -> None:
         outcome, reply = self.outcome, opened.reply
-        for name in COUNTS:
+        for name in COUNT_FIELDS:
             outcome[name] += reply.get(name) or 0
         if reply.get("writeConcernError"):
             outcome["writeConcernErrors"].append(labelled_concern_error(reply))
@@ -151,7 +152,7 @@ class ClientBulk:
             each = UpdateResult(result, True, in_client_bulk=True)
         else:
             each = DeleteResult(result, True)
-        self.outcome[_RESULTS[write.kind]][write.index] = each
+        self.outcome[_RESULTS_FIELD_BY_KIND[write.kind]][write.index] = each
 
 
 def _is_server_error(error: Exception) -> bool:

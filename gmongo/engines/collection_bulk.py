@@ -99,7 +99,8 @@ class Bulk:
         # Servers reject `let` in an insert command, because an insert evaluates no expressions.
         self._insert_fields = {name: value for name, value in self._fields.items() if name != "let"}
         self._acknowledged = acknowledged
-        # Ordered writes end at the first error. Therefore, with w=0, all commands except the last need a reply.
+        # Ordered writes end at the first error. Therefore, with w=0, all commands except the last
+        # need a reply.
         self._needs_replies = acknowledged or ordered
         self._operation_id = next_request_id()
         self._interrupted = False
@@ -190,8 +191,8 @@ class Bulk:
         except WriteConcernError:
             if batch.reply is None:
                 raise
-            # The server executed the writes, but is stepping down. For retryable writes, the error comes from
-            # the retry, and the driver sends no further batch.
+            # The server executed the writes, but is stepping down. For retryable writes, the error
+            # comes from the retry, and the driver sends no further batch.
             self._interrupted = batch.transaction_number is not None
             return batch.reply
         return reply

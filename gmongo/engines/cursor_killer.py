@@ -52,11 +52,11 @@ class CursorKiller:
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
         executor.commands.orphan_taker = WeakMethod(self.take_orphan)
-        # Each item consists of an epoch, which is the current number of forks, and a dropped cursor.
-        self._unpinned: deque[tuple[int, DroppedCursor]] = deque()
-        self._pinned: deque[tuple[int, DroppedCursor]] = deque()
-        self._reaping: int | None = None  # the epoch of the greenlet for `_unpinned`, or None
-        self._running: set[Greenlet[[], None]] = set()
+        # Each item consists of a dropped cursor, and its epoch: the number of forks before the drop.
+        self._unpinned_cursors: deque[tuple[int, DroppedCursor]] = deque()
+        self._pinned_cursors: deque[tuple[int, DroppedCursor]] = deque()
+        self._reaping_epoch: int | None = None  # the epoch of the greenlet for `_unpinned_cursors`, or None
+        self._running_greenlets: set[Greenlet[[], None]] = set()
         self.reading: set[ReadAhead] = set()  # the read-ahead objects that are fetching a batch
 
     def take(self, dropped: DroppedCursor) -> None:
@@ -66,33 +66,33 @@ class CursorKiller:
             if hub is None:  # the client is closed
                 dropped.pin.release_soon()
             else:
-                # Pinned cursors have a separate queue: the greenlet for `_unpinned` may have to wait for
-                # a connection that a pinned cursor holds.
-                self._pinned.append((epoch, dropped))
+                # Pinned cursors have a separate queue: the greenlet for `_unpinned_cursors` may have
+                # to wait for a connection that a pinned cursor holds.
+                self._pinned_cursors.append((epoch, dropped))
                 hub.loop.run_callback_threadsafe(self._start, self._close_pinned)
             return
-        self._unpinned.append((epoch, dropped))
+        self._unpinned_cursors.append((epoch, dropped))
         self._reap_soon()
 
     def _reap_soon(self) -> None:
         hub, epoch = self._executor.topology.hub, self._executor.epoch
-        if self._reaping != epoch and hub is not None:
-            self._reaping = epoch
+        if self._reaping_epoch != epoch and hub is not None:
+            self._reaping_epoch = epoch
             # The event loop spawns the greenlet, because the finaliser may run in another thread.
             hub.loop.run_callback_threadsafe(self._start, self._close_unpinned)
 
     def _start(self, work: Callable[[], None]) -> None:
         greenlet = spawn(work)
-        self._running.add(greenlet)
+        self._running_greenlets.add(greenlet)
         greenlet.rawlink(self._restart_if_needed)
 
     def _restart_if_needed(self, ended: Greenlet[[], None] | None) -> None:
         """Start a new greenlet if the ended greenlet left cursors in a queue, for example after a kill."""
-        self._running.discard(ended)
-        self._reaping = None
-        if self._pinned:
+        self._running_greenlets.discard(ended)
+        self._reaping_epoch = None
+        if self._pinned_cursors:
             self._start(self._close_pinned)
-        if self._unpinned:
+        if self._unpinned_cursors:
             self._reap_soon()
 
     def take_orphan(self, opened: CursorReply) -> None:
@@ -104,18 +104,18 @@ class CursorKiller:
         try:
             self._close_pinned()
             self._close_unpinned()
-            joinall(self._running - {getcurrent()})
+            joinall(self._running_greenlets - {getcurrent()})
         finally:
             self._restart_if_needed(None)  # a finaliser or an error may have left cursors in the queue
 
     def _close_pinned(self) -> None:
         # Each pinned cursor has its own greenlet, so that a slow server delays only its own cursors.
-        while self._pinned:
-            epoch, dropped = self._pinned.popleft()
+        while self._pinned_cursors:
+            epoch, dropped = self._pinned_cursors.popleft()
             self._close_group(epoch, [dropped])
 
     def _close_unpinned(self) -> None:
-        while self._unpinned:
+        while self._unpinned_cursors:
             self._close_group(*self._take_next_group())
 
     def _take_next_group(self) -> tuple[int, list[DroppedCursor]]:
@@ -123,14 +123,14 @@ class CursorKiller:
 
         Do not iterate over the queue, because finalisers may append cursors during the iteration.
         """
-        epoch, first = self._unpinned.popleft()
+        epoch, first = self._unpinned_cursors.popleft()
         group = [first]
-        for _ in range(len(self._unpinned)):
-            each_epoch, each = self._unpinned.popleft()
+        for _ in range(len(self._unpinned_cursors)):
+            each_epoch, each = self._unpinned_cursors.popleft()
             if (each_epoch, each.namespace, each.address) == (epoch, first.namespace, first.address):
                 group.append(each)
             else:
-                self._unpinned.append((each_epoch, each))
+                self._unpinned_cursors.append((each_epoch, each))
         return epoch, group
 
     def stop_reading(self) -> None:
@@ -159,7 +159,8 @@ class CursorKiller:
 class CursorResources:
     """Resources of a server cursor: its session, its pinned connection, and its read-ahead object.
 
-    The last reply of the cursor, or an earlier :meth:`close`, releases the resources. The finaliser calls
+    The last reply of the cursor, or an earlier :meth:`close`, releases the resources. The finaliser
+    calls
     :meth:`drop`, after which a background greenlet releases the resources.
     """
 
@@ -171,7 +172,7 @@ class CursorResources:
     _time_limit: float | None  # seconds for the whole cursor. None if each command has a time limit
     _keeps_session: bool  # True if another object ends the session
     ahead: ReadAhead | None = None
-    _left_open: int = 0  # the ID of the cursor if close() or drop() must still kill the cursor, or 0
+    _left_open_id: int = 0  # the ID of the cursor if close() or drop() must still kill the cursor, or 0
 
     def __post_init__(self, opened: CursorReply, codec_options: CodecOptions[Value]) -> None:
         self.epoch = self._executor.epoch
@@ -196,7 +197,7 @@ class CursorResources:
         if cursor_id and self.ahead is not None:
             cursor_id = self.ahead.end()
         if cursor_id and not self._ends_with_connection():
-            self._left_open = cursor_id
+            self._left_open_id = cursor_id
 
     def close(self) -> None:
         """Close the cursor on the server, and release the resources."""
@@ -208,8 +209,8 @@ class CursorResources:
         self.stop_fetching()
         session = self.session if self.session is not None and not self.session.has_ended else None
         try:
-            if self._left_open and self.epoch == self._executor.epoch:
-                operation = KillCursors(self.context, [self._left_open], self.address, self.pin)
+            if self._left_open_id and self.epoch == self._executor.epoch:
+                operation = KillCursors(self.context, [self._left_open_id], self.address, self.pin)
                 self._executor.run(operation, session, self._deadline_for_closing())
         except PyMongoError as error:
             if self.pin is None:
@@ -220,13 +221,13 @@ class CursorResources:
             self.drop()
             raise
         finally:
-            self._left_open = 0
+            self._left_open_id = 0
             self.release()
 
     def drop(self) -> None:
         """Let the cursor killer release the resources, without I/O and without a switch."""
         self.stop_fetching()
-        cursor_id, self._left_open = self._left_open, 0
+        cursor_id, self._left_open_id = self._left_open_id, 0
         if self._ends_with_connection():
             cursor_id = 0
         session, self.session = self.session, None
@@ -241,7 +242,7 @@ class CursorResources:
 
     def __del__(self) -> None:
         # If the constructor failed, some attributes are not set.
-        if getattr(self, "cursor_id", 0) or getattr(self, "_left_open", 0) or getattr(self, "pin", None):
+        if getattr(self, "cursor_id", 0) or getattr(self, "_left_open_id", 0) or getattr(self, "pin", None):
             self.drop()
 
     def release(self) -> None:

@@ -69,7 +69,8 @@ ITERATION = "iteration"
 def limits_each_iteration(mode: object, executor: Executor, tailable: bool, writes: bool = False) -> bool:
     """Return True for a time limit of each iteration, and False for a time limit of the whole cursor.
 
-    `mode` is the argument ``timeout_mode``. `writes` is True if the command writes the result to a collection.
+    `mode` is the argument ``timeout_mode``. `writes` is True if the command writes the result to a
+    collection.
     """
     if mode is None:
         return tailable

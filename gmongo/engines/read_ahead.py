@@ -18,7 +18,7 @@ from gmongo.wire.reply import Batch
 from gmongo.wire.timeout import interrupt_after, limit_text, remaining
 
 _MAX_DECODED_BYTES = 1024 * 1024  # the maximum number of bytes that are decoded in advance
-MAX_BYTES = 32 * 1024 * 1024  # the default maximum total size of all waiting batches, in bytes
+DEFAULT_MAX_BYTES = 32 * 1024 * 1024  # the default maximum total size of all waiting batches, in bytes
 
 
 @dataclass(eq=False, repr=False)
@@ -37,10 +37,10 @@ class ReadAhead:
     _session: SessionHandle | None
     _deadline: float | None
     batch_size: int
-    _left: int | None  # the number of documents that the limit of the cursor still allows, or None
+    _documents_left: int | None  # the number of documents that the limit of the cursor still allows, or None
     batches: int = 0  # the maximum number of batches that are waiting or being fetched
     max_bytes: int = 0  # the maximum total size of these batches in bytes
-    _bytes: int = 0  # the total size of the received batches that the application does not use yet
+    _waiting_bytes: int = 0  # the total size of the received batches that the application does not use yet
     _last_size: int = 0  # the size of the last batch in bytes
     _is_awaited: bool = False  # True if the application waits for the batch that is being fetched
     _error: Exception | None = None  # the error of the last getMore
@@ -51,12 +51,12 @@ class ReadAhead:
         self._address = address_text(operation.address)
         self._operation: GetMoreAhead | None = operation  # the next getMore, or None
         self.cursor_id = operation.cursor_id  # the cursor ID of the last reply
-        self._arrived: deque[tuple[CursorReply, int]] = deque()  # received replies, with sizes in bytes
+        self._arrived_replies: deque[tuple[CursorReply, int]] = deque()  # received replies, with sizes in bytes
         self._raw = operation.raw
 
     def next(self, deadline: float | None) -> CursorReply:
         """Wait for the next batch until `deadline`, and return the batch."""
-        while not self._arrived:
+        while not self._arrived_replies:
             if self._error is not None or self._operation is None:
                 error, self._error = self._error or self._create_interruption_error(), None
                 try:
@@ -65,8 +65,8 @@ class ReadAhead:
                     del error  # prevent a reference cycle between this frame and the error
             self.start(needed=True)
             self._wait(deadline)
-        reply, size = self._arrived.popleft()
-        self._bytes -= size
+        reply, size = self._arrived_replies.popleft()
+        self._waiting_bytes -= size
         return reply
 
     def start(self, needed: bool = False) -> bool:
@@ -75,7 +75,7 @@ class ReadAhead:
         if is_fetching or self._operation is None or self._error is not None:
             return False
         # The size of the last batch is the estimate for the size of the next batch.
-        room = len(self._arrived) < self.batches and self._bytes + self._last_size <= self.max_bytes
+        room = len(self._arrived_replies) < self.batches and self._waiting_bytes + self._last_size <= self.max_bytes
         if room or needed:
             observers = self._executor.observers
             self._greenlet = spawn(self._fetch if observers is None else observers.bind_context(self._fetch))
@@ -87,7 +87,7 @@ class ReadAhead:
         :returns: the ID of the cursor if the cursor may still be open on the server, or 0.
         """
         self._operation = None
-        self._arrived.clear()
+        self._arrived_replies.clear()
         return self.cursor_id
 
     def stop(self) -> None:
@@ -101,7 +101,7 @@ class ReadAhead:
         operation = self._operation
         if operation is None:  # end() was called before the greenlet started
             return
-        operation.batch_size = size_of_next(self.batch_size, self._left)
+        operation.batch_size = size_of_next(self.batch_size, self._documents_left)
         pin = operation.pin and operation.pin.share()
         self._reading.add(self)
         try:
@@ -109,7 +109,7 @@ class ReadAhead:
             refuse_inherited(self._epoch, self._executor)
             self._store_reply(operation, self._executor.run(operation, self._session, self._deadline))
         except Exception as error:
-            self._error = _without_frames(error)
+            self._error = _remove_tracebacks(error)
         except BaseException:  # the client was closed, or the application killed the greenlet
             self._error = self._create_interruption_error()
         finally:
@@ -119,8 +119,8 @@ class ReadAhead:
                 pin.release()
         if self.start():
             sleep(0)  # let the new greenlet send the next getMore before the decoding
-        if not self._is_awaited and self._arrived:
-            self._decode(*self._arrived[-1])
+        if not self._is_awaited and self._arrived_replies:
+            self._decode(*self._arrived_replies[-1])
 
     def _decode(self, reply: CursorReply, size: int) -> None:
         """Decode a new batch in advance, while the application does not wait for this batch.
@@ -129,21 +129,21 @@ class ReadAhead:
         BSON, and large documents do not fit into the processor caches.
         """
         batch, work = reply.batch, LongWork()
-        if not isinstance(batch, Batch) or self._raw or size * len(self._arrived) > _MAX_DECODED_BYTES:
+        if not isinstance(batch, Batch) or self._raw or size * len(self._arrived_replies) > _MAX_DECODED_BYTES:
             return
-        while any(each is reply for each, _size in self._arrived) and batch.decode_ahead():
+        while any(each is reply for each, _size in self._arrived_replies) and batch.decode_ahead():
             work.checkpoint()
 
     def _store_reply(self, operation: GetMoreAhead, reply: CursorReply) -> None:
         self.cursor_id = reply.cursor_id
-        if self._left is not None:
-            self._left -= document_count(reply.batch)
+        if self._documents_left is not None:
+            self._documents_left -= document_count(reply.batch)
         if self._operation is None:  # the cursor has ended
             return
         self._last_size = operation.size
-        self._bytes += operation.size
-        self._arrived.append((reply, operation.size))
-        more = reply.cursor_id != 0 and (self._left is None or self._left > 0)
+        self._waiting_bytes += operation.size
+        self._arrived_replies.append((reply, operation.size))
+        more = reply.cursor_id != 0 and (self._documents_left is None or self._documents_left > 0)
         self._operation = operation.next_get_more(reply) if more else None
 
     def _create_interruption_error(self) -> AutoReconnect:
@@ -206,7 +206,7 @@ def size_of_next(batch_size: int, left: int | None) -> int:
     return min(batch_size, left) if batch_size else left
 
 
-def _without_frames(error: Exception) -> Exception:
+def _remove_tracebacks(error: Exception) -> Exception:
     """Remove the tracebacks of an error and its causes, and return the error."""
     each: BaseException | None = error
     while each is not None:

@@ -21,7 +21,8 @@ from gmongo.operations.end_sessions import KillSessions
 from gmongo.wire.address import Address
 from gmongo.wire.transport import without_frames
 
-# The delays before the cleanup attempts, in seconds. The interrupted command may arrive after the first attempt.
+# The delays before the cleanup attempts, in seconds. The interrupted command may arrive after the
+# first attempt.
 _DELAYS = (0.1, 0.4, 1.5)
 _ATTEMPT_TIMEOUT = 1.0  # seconds
 # For this time after an interruption, attempts without a reply do not count, because the server may be paused.
@@ -61,8 +62,8 @@ class SessionReaper:
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
-        executor.sessions.reaper = WeakMethod(self.take)
-        self._taken: deque[_InterruptedSession] = deque()  # finalisers may append sessions
+        executor.sessions.session_taker = WeakMethod(self.take)
+        self._taken_sessions: deque[_InterruptedSession] = deque()  # finalisers may append sessions
         self._remnants: dict[_InterruptedSession, None] = {}
         self._is_running = False
         self._epoch = 0  # the number of forks before the start of the greenlet
@@ -75,7 +76,7 @@ class SessionReaper:
         """
         hub = self._executor.topology.hub
         if hub is not None:  # the client is open
-            self._taken.append(_InterruptedSession(session, abort))
+            self._taken_sessions.append(_InterruptedSession(session, abort))
             hub.loop.run_callback_threadsafe(self._start)
 
     def _start(self) -> None:
@@ -96,7 +97,7 @@ class SessionReaper:
         self._accept_taken()
         arrived_by = 0.0
         for remnant in self._remnants:
-            if remnant.session.unanswered and not remnant.attempts:
+            if remnant.session.unanswered_counts and not remnant.attempts:
                 arrived_by = max(arrived_by, remnant.created + _DELAYS[0])
                 remnant.due += _ATTEMPT_TIMEOUT  # the reaper greenlet makes no attempt during the pause
         pause = arrived_by - _clock.monotonic()
@@ -107,7 +108,7 @@ class SessionReaper:
 
     def close(self) -> None:
         """Forget all sessions, and end the reaper greenlet, without a switch of greenlets."""
-        self._taken.clear()
+        self._taken_sessions.clear()
         self._remnants.clear()
         if self._wakeup is not None:
             self._wakeup.set()
@@ -115,7 +116,7 @@ class SessionReaper:
     def _step(self) -> float:
         """Clean up the due sessions. Return the seconds until the next session is due."""
         self.reap(_clock.monotonic())
-        if self._executor.topology.hub is None or not (self._remnants or self._taken):
+        if self._executor.topology.hub is None or not (self._remnants or self._taken_sessions):
             self._is_running = False
             return -1.0  # a negative number ends the greenlet of spawn_for()
         return max(0.0, min((remnant.due for remnant in self._remnants), default=0.0) - _clock.monotonic())
@@ -125,13 +126,13 @@ class SessionReaper:
         self._accept_taken()
         sessions: dict[Address, list[_InterruptedSession]] = {}
         # A session is due after its delay, or after the late reply to the interrupted command.
-        for remnant in [each for each in self._remnants if each.due <= now or not each.session.unanswered]:
+        for remnant in [each for each in self._remnants if each.due <= now or not each.session.unanswered_counts]:
             if remnant.session.epoch != self._executor.epoch:
                 self._forget(remnant)
             elif remnant.abort is not None:
                 self._abort(remnant, remnant.abort)
-            elif remnant.session.unanswered:
-                for address in remnant.session.unanswered:
+            elif remnant.session.unanswered_counts:
+                for address in remnant.session.unanswered_counts:
                     sessions.setdefault(address, []).append(remnant)
             else:
                 self._forget(remnant)
@@ -140,13 +141,13 @@ class SessionReaper:
 
     def _accept_taken(self) -> None:
         # Do not iterate over the queue, because a finaliser may append during the iteration.
-        while self._taken:
-            remnant = self._taken.popleft()
+        while self._taken_sessions:
+            remnant = self._taken_sessions.popleft()
             remnant.session.wakeup = self._wakeup
             self._remnants[remnant] = None
 
     def _abort(self, remnant: _InterruptedSession, abort: Operation) -> None:
-        was_answered = not remnant.session.unanswered
+        was_answered = not remnant.session.unanswered_counts
         error = self._run(abort)
         if error is None or (was_answered and isinstance(error, OperationFailure)) or not remnant.postpone(error):
             self._forget(remnant)

@@ -76,7 +76,7 @@ class TransactionEnd:
                 self._run(AbortTransaction(transaction, self._in_background), deadline)
                 second_abort = None
         except PyMongoError as error:
-            if not error.timeout and not session.unanswered:
+            if not error.timeout and not session.unanswered_counts:
                 second_abort = None
         except BaseException as error:
             reason = error
@@ -218,13 +218,13 @@ class _RetryLoop:
     _ending: TransactionEnd
     _end: float
     _end_is_deadline: bool  # False for the default limit of 120 seconds
-    _retries: int = 0
+    _retry_count: int = 0
     error: Exception = _NO_ERROR  # the cause of the last retry
 
     def permits_retry(self, error: Exception) -> bool:
         """Return True if `error` permits a retry. Raise an error after the time limit."""
         if not isinstance(error, PyMongoError) or not error.has_error_label(TRANSIENT):
-            if self._retries and getattr(error, "timeout", False) and error.__cause__ is None:
+            if self._retry_count and getattr(error, "timeout", False) and error.__cause__ is None:
                 error.__cause__ = self.error  # the cause of the last retry
             return False
         if _clock.monotonic() >= self._end:
@@ -256,8 +256,8 @@ class _RetryLoop:
 
     def back_off(self) -> None:
         """Wait before a retry of the transaction, or raise an error at the time limit."""
-        self._retries += 1
-        self._wait(self._retries - 1, self.error)
+        self._retry_count += 1
+        self._wait(self._retry_count - 1, self.error)
 
     def _wait(self, retries: int, error: Exception) -> None:
         delay = _random.random() * min(_MAX_BACKOFF, _FIRST_BACKOFF * _BACKOFF_GROWTH**retries)

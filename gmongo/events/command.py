@@ -17,8 +17,8 @@ from gmongo.monitoring import CommandFailedEvent, CommandListener, CommandStarte
 _SENSITIVE_NAMES = (
     "authenticate saslstart saslcontinue getnonce createuser updateuser copydbgetnonce copydbsaslstart copydb"
 )
-SENSITIVE = frozenset(_SENSITIVE_NAMES.split())
-_HELLO_COMMANDS = frozenset({"hello", "ismaster"})
+SENSITIVE_COMMANDS = frozenset(_SENSITIVE_NAMES.split())
+_HELLO_NAMES = frozenset({"hello", "ismaster"})
 
 
 class SentCommand:
@@ -35,7 +35,7 @@ class SentCommand:
         self.trace = trace
         self.name: str = next(iter(command))
         name = self.name.lower()
-        self.sensitive = name in SENSITIVE or (name in _HELLO_COMMANDS and "speculativeAuthenticate" in command)
+        self.sensitive = name in SENSITIVE_COMMANDS or (name in _HELLO_NAMES and "speculativeAuthenticate" in command)
         self.started = _clock.monotonic()
         self.event_fields: DocumentDict = {}  # common fields of the events, set before the first event
 
@@ -45,7 +45,7 @@ class CommandEvents:
 
     def __init__(self, listeners: tuple[CommandListener, ...], *, silent: bool) -> None:
         self._listeners = listeners
-        self._logger = log.silence if silent else log.command_log
+        self._logger = log.silent_log if silent else log.command_log
         self._is_logged = log.enabled_check(self._logger)
         # Returns True if a listener or a log needs events. Otherwise the hot path publishes no event.
         self.is_enabled = log.enabled_check(self._logger, listeners)

@@ -43,7 +43,7 @@ class _GreenletEvents:
 
     size: int = 0  # the number of these events
     delivering: bool = False  # True while the greenlet runs a listener
-    is_first: Event | None = None  # set when these events are the next events to deliver
+    turn: Event | None = None  # set when these events are the next events to deliver
     context: Context | None = None  # the greenlet's context variables, if a substitute must deliver the events
     substitute: Greenlet[..., None] | None = None
 
@@ -56,14 +56,14 @@ class Delivery:
         self._events_by_greenlet: dict[greenlet, _GreenletEvents] = {}
         self._block_depth = 0
         self._left_to_substitutes = 0  # number of events that substitutes must deliver
-        self._dropped = 0
-        self._delivered = 0
+        self._dropped_count = 0
+        self._delivered_count = 0
         self._stuck = False  # True if the listener of the first event has not returned in time
 
     def record(self, publish: Callable[..., None], *arguments: object) -> bool:
         """Record a call ``publish(*arguments)`` without a switch. Return False if the driver dropped the event."""
         if self._left_to_substitutes >= _MAX_UNDELIVERED:
-            self._dropped += 1
+            self._dropped_count += 1
             return False
         current = getcurrent()
         pending = self._events_by_greenlet.get(current)
@@ -104,8 +104,9 @@ class Delivery:
                 elif not (wait and self._wait_for(pending)):
                     break
         finally:
-            # After an exception, with `wait=False`, or if a listener does not return, events may remain. A substitute
-            # must deliver these events, because they block later events of other greenlets.
+            # After an exception, with `wait=False`, or if a listener does not return, events may
+            # remain. A substitute must deliver these events, because they block later events of other
+            # greenlets.
             self._events_by_greenlet.pop(current, None)
             if pending.size:
                 self._hand_to_substitute(pending)
@@ -113,7 +114,8 @@ class Delivery:
     def _publish_first(self, pending: _GreenletEvents) -> None:
         _pending, publish, arguments = self._events[0]
         pending.delivering = True
-        # Listeners may switch greenlets. The event stays first while its listeners run, so no other event is delivered.
+        # Listeners may switch greenlets. The event stays first while its listeners run, so no other
+        # event is delivered.
         try:
             publish(*arguments)
         finally:
@@ -125,7 +127,7 @@ class Delivery:
         """Remove the first event after its delivery, and wake the greenlet of the next event."""
         self._events.popleft()
         pending.size -= 1
-        self._delivered += 1
+        self._delivered_count += 1
         self._stuck = False
         if self._events and self._events[0][0] is not pending:
             self._wake(self._events[0][0])
@@ -136,17 +138,17 @@ class Delivery:
             pending.substitute = Greenlet(pending.context.run, self._deliver_as_substitute, pending)
             pending.substitute.link(lambda greenlet: self._replace_substitute(greenlet, pending))
             pending.substitute.start()
-        elif pending.is_first is not None:
-            pending.is_first.set()
+        elif pending.turn is not None:
+            pending.turn.set()
 
     def _wait_for(self, pending: _GreenletEvents) -> bool:
         """Wait until these events are first. Return False if no event is delivered for a second."""
         while pending.size and not self._stuck:
-            delivered = self._delivered
-            pending.is_first = Event()
-            if pending.is_first.wait(_MAX_WAIT) or pending.is_first.wait(_ADDITIONAL_WAIT):
+            delivered = self._delivered_count
+            pending.turn = Event()
+            if pending.turn.wait(_MAX_WAIT) or pending.turn.wait(_ADDITIONAL_WAIT):
                 return True
-            if pending.size and delivered == self._delivered:
+            if pending.size and delivered == self._delivered_count:
                 self._stuck = True
                 text = "a listener has not returned for %g s: operations continue without a wait for this listener"
                 safely(_log.warning, text, _MAX_WAIT)
@@ -174,8 +176,8 @@ class Delivery:
             self._wake(pending)
 
     def _report_dropped(self) -> None:
-        if self._dropped and self._left_to_substitutes < _MAX_UNDELIVERED:
-            dropped, self._dropped = self._dropped, 0
+        if self._dropped_count and self._left_to_substitutes < _MAX_UNDELIVERED:
+            dropped, self._dropped_count = self._dropped_count, 0
             safely(_log.warning, "%d events were not delivered, because listeners did not return in time", dropped)
 
     def reset_after_fork(self) -> None:
@@ -186,5 +188,5 @@ class Delivery:
             pending.size = 0
         self._events.clear()
         self._events_by_greenlet.clear()
-        self._block_depth = self._left_to_substitutes = self._dropped = 0
+        self._block_depth = self._left_to_substitutes = self._dropped_count = 0
         self._stuck = False

@@ -1,7 +1,8 @@
 """Loggers of the driver, one for each component of the logging specification, and structured log messages.
 
-The text of a log record is the unstructured form of the specification. The attribute ``structured`` is the structured
-form, a dictionary. Expensive conversions run only when a handler formats or reads the record.
+The text of a log record is the unstructured form of the specification. The attribute ``structured``
+is the structured form, a dictionary. Expensive conversions run only when a handler formats or reads
+the record.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ INFO = logging.INFO
 _LENGTH_VARIABLES = ("MONGODB_LOG_MAX_DOCUMENT_LENGTH", "MONGOB_LOG_MAX_DOCUMENT_LENGTH")
 _DEFAULT_LENGTH = 1000
 # Matches an incomplete escape sequence after an even number of backslashes at the end of a text.
-_CUT_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)(?:\\ud[89ab][0-9a-f]{2})?(?:\\(?:u[0-9a-f]{0,3})?)?\Z")
+_CUT_ESCAPE_PATTERN = re.compile(r"(?<!\\)((?:\\\\)*)(?:\\ud[89ab][0-9a-f]{2})?(?:\\(?:u[0-9a-f]{0,3})?)?\Z")
 
 connection_log = logging.getLogger("gmongo.connection")
 command_log = logging.getLogger("gmongo.command")
@@ -31,9 +32,9 @@ topology_log = logging.getLogger("gmongo.topology")
 server_selection_log = logging.getLogger("gmongo.serverSelection")
 encryption_log = logging.getLogger("gmongo.encryption")
 
-silence = logging.Logger("gmongo.silence")
+silent_log = logging.Logger("gmongo.silence")
 """Logger of internal clients that handle plaintext of encrypted data. No level is ever enabled."""
-silence.disabled = True
+silent_log.disabled = True
 
 
 def enabled_check(logger: logging.Logger, listeners: Sequence[object] = ()) -> Callable[[], bool]:
@@ -119,7 +120,7 @@ def document_text(document: Document) -> str:
     text = _truncated_repr.document_text(document, longest + 1)
     if len(text) <= longest:
         return text
-    return _CUT_ESCAPE.sub(r"\1", text[:longest], count=1) + "..."
+    return _CUT_ESCAPE_PATTERN.sub(r"\1", text[:longest], count=1) + "..."
 
 
 def milliseconds(seconds: float) -> int:

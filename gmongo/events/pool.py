@@ -9,11 +9,11 @@ from bson.objectid import ObjectId
 from gmongo import monitoring
 from gmongo._documents import Document, DocumentDict
 from gmongo.events.delivery import Delivery
-from gmongo.events.log import DEBUG, address_fields, connection_log, enabled_check, log, milliseconds, silence
+from gmongo.events.log import DEBUG, address_fields, connection_log, enabled_check, log, milliseconds, silent_log
 from gmongo.monitoring import ConnectionCheckOutFailedReason, ConnectionClosedReason, publish
 from gmongo.wire.address import Address, address_text
 
-CLOSED_REASONS = {
+CLOSED_REASON_TEXTS = {
     ConnectionClosedReason.STALE: "Connection became stale because the pool was cleared",
     ConnectionClosedReason.IDLE: (
         "Connection has been available but unused for longer than the configured max idle time"
@@ -21,7 +21,7 @@ CLOSED_REASONS = {
     ConnectionClosedReason.ERROR: "An error occurred while using the connection",
     ConnectionClosedReason.POOL_CLOSED: "Connection pool was closed",
 }
-FAILED_REASONS = {
+FAILED_REASON_TEXTS = {
     ConnectionCheckOutFailedReason.TIMEOUT: "Wait queue timeout elapsed without a connection becoming available",
     ConnectionCheckOutFailedReason.CONN_ERROR: "An error occurred while trying to establish a new connection",
     ConnectionCheckOutFailedReason.POOL_CLOSED: "Connection pool was closed",
@@ -46,7 +46,7 @@ class PoolEvents:
         self._listeners = listeners
         self._server = address_text(address)
         self._address_fields = address_fields(address)
-        self._logger = silence if silent else connection_log
+        self._logger = silent_log if silent else connection_log
         # Returns True if a listener or a log needs events. Otherwise the hot path publishes no event.
         self.is_enabled = enabled_check(self._logger, listeners)
 
@@ -91,8 +91,8 @@ class PoolEvents:
         self._log_connection("Connection ready", connection_id, f", established in={elapsed} ms", durationMS=elapsed)
 
     def connection_closed(self, connection_id: int, reason: str, error: BaseException | None) -> None:
-        text = f". Reason: {CLOSED_REASONS[reason]}"
-        extra: DocumentDict = {"reason": CLOSED_REASONS[reason]}
+        text = f". Reason: {CLOSED_REASON_TEXTS[reason]}"
+        extra: DocumentDict = {"reason": CLOSED_REASON_TEXTS[reason]}
         if reason == ConnectionClosedReason.ERROR:
             text, extra["error"] = f"{text}. Error: {error!r}", error
         self._publish("connection_closed", monitoring.ConnectionClosedEvent, connection_id, reason)
@@ -104,8 +104,8 @@ class PoolEvents:
 
     def check_out_failed(self, reason: str, error: BaseException, duration: float) -> None:
         elapsed = milliseconds(duration)
-        text = f"Checkout failed for connection to {self._server}. Reason: {FAILED_REASONS[reason]}"
-        extra: DocumentDict = {"reason": FAILED_REASONS[reason], "durationMS": elapsed}
+        text = f"Checkout failed for connection to {self._server}. Reason: {FAILED_REASON_TEXTS[reason]}"
+        extra: DocumentDict = {"reason": FAILED_REASON_TEXTS[reason], "durationMS": elapsed}
         if reason == ConnectionCheckOutFailedReason.CONN_ERROR:
             text, extra["error"] = f"{text}. Error: {error!r}", error
         self._publish("connection_check_out_failed", monitoring.ConnectionCheckOutFailedEvent, reason, duration)

@@ -1,6 +1,7 @@
 """Events and log messages of server discovery and monitoring, and log messages of server selection.
 
-A publisher first calls the listeners and then logs a message, because an exception may interrupt a log handler.
+A publisher first calls the listeners and then logs a message, because an exception may interrupt a
+log handler.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class TopologyEvents:
     """Publisher of the events of one topology. A silent publisher logs nothing."""
 
     def __init__(self, topology_id: ObjectId, listeners: EventListeners, delivery: Delivery, *, silent: bool) -> None:
-        self._logger = log.silence if silent else log.topology_log
+        self._logger = log.silent_log if silent else log.topology_log
         self.delivery = delivery
         self._id = topology_id
         self._listeners = listeners
@@ -130,7 +131,7 @@ class SelectionEvents:
     """Publisher of log messages about server selection, for which the specification defines no events."""
 
     def __init__(self, *, silent: bool) -> None:
-        self._logger = log.silence if silent else log.server_selection_log
+        self._logger = log.silent_log if silent else log.server_selection_log
         self.is_enabled = log.enabled_check(self._logger)
 
     def started(self, request: SelectionRequest, topology: TopologyDescription) -> None:
@@ -160,6 +161,7 @@ class SelectionEvents:
         if operation_id is not None:
             extra["operationId"] = operation_id
         fields = {"message": message, "operation": operation, **extra}
-        # The log record may contain the selector and the topology description, because these objects are immutable.
+        # The log record may contain the selector and the topology description, because these objects
+        # are immutable.
         structured = log.Structured(fields, {"selector": (repr, selector), "topologyDescription": (repr, topology)})
         log.log(self._logger, log.Details(structured, _TEMPLATE, ", "), structured, level)

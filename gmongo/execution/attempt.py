@@ -20,7 +20,7 @@ from gmongo.execution.transaction import State, Transaction
 from gmongo.sdam.selection import WRITABLE, Selector
 from gmongo.sdam.topology import Topology, fork_error
 from gmongo.wire.address import Address, address_text
-from gmongo.wire.reply_schema import TIMES, check
+from gmongo.wire.reply_schema import TIMES_SCHEMA, check
 
 
 class AttemptOwner(Protocol):
@@ -75,17 +75,19 @@ class Attempt(AttemptState):
             if operation.retryable and executor.policy.retry_writes and server.supports_retryable_writes:
                 self.is_retryable_write = True
             elif self.retry is not None and operation.retryable and self.retry.maybe_executed:
-                # An earlier attempt may have executed the write. The selected server cannot recognize a retry.
+                # An earlier attempt may have executed the write. The selected server cannot recognize
+                # a retry.
                 raise OperationFailure("Selected server does not support retryable writes") from self.retry.error
         if trace is not None:
-            trace.selected(server.address, topology)
+            trace.end_selection(server.address, topology)
         connection = server.pool.check_out(limit)
         # Check in the connection after any exception: a kill or a timeout of the application, or an
         # error of the command or of an observer.
         try:
             if trace is not None:
-                trace.checked_out(connection)
-            # If the process forked during the check-out, the server and the connection belong to the parent process.
+                trace.end_check_out(connection)
+            # If the process forked during the check-out, the server and the connection belong to the
+            # parent process.
             if topology.epoch != self.epoch:
                 raise fork_error()
             if transaction is not None and self.starts_transaction and topology.settings.load_balanced:
@@ -136,7 +138,7 @@ class Attempt(AttemptState):
                 f"{address_text(self.address)}: an interruption of an earlier command has closed the connection"
             )
         if operation.trace is not None:
-            operation.trace.pinned()
+            operation.trace.record_pin()
         with pin as connection:
             if operation.in_background:
                 result = self._run_in_background(connection, executor)
@@ -165,7 +167,7 @@ class Attempt(AttemptState):
 
     def store_times(self, reply: DocumentDict) -> None:
         if self.session is not None and self.session.explicit is not None:
-            check(reply, TIMES)
+            check(reply, TIMES_SCHEMA)
             self.session.explicit.store_times(reply)
             if self.transaction is not None:
                 self.transaction.store_recovery_token(reply)
@@ -174,11 +176,11 @@ class Attempt(AttemptState):
         """Return the next attempt of the operation, which uses the sessions of this attempt."""
         following = Attempt(self.operation, self.deadline)
         following.session, following.server_session = self.session, self.server_session
-        following.retry, following.avoided = retry, retry.failed_on
+        following.retry, following.avoided = retry, retry.failed_addresses
         return following
 
     def belongs_to_parent(self) -> bool:
-        """Return True if a forked child must not continue a write, an open cursor, or an explicit session.
+        """Return True for a write, an open cursor or an explicit session, which a forked child must not continue.
 
         Otherwise, drop the implicit session. The child then retries the read with a new session.
         """

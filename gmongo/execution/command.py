@@ -25,7 +25,7 @@ from gmongo.execution.server_session import ServerSession, ServerSessionPool
 from gmongo.sdam.topology import Topology
 from gmongo.wire.address import Address
 from gmongo.wire.message import MORE_TO_COME, Buffer, next_request_id
-from gmongo.wire.reply_schema import CLUSTER_TIME, TIMES, check
+from gmongo.wire.reply_schema import CLUSTER_TIME, TIMES_SCHEMA, check
 from gmongo.wire.timeout import remaining
 
 _OrphanTaker: TypeAlias = Callable[[], Callable[[Result], None] | None]
@@ -80,7 +80,7 @@ class CommandRunner:
                 cluster_time = reply.get("$clusterTime")
                 if cluster_time is not None:
                     if CLUSTER_TIME(cluster_time) is not None:
-                        check(reply, TIMES)  # raises an error with the name of the invalid field
+                        check(reply, TIMES_SCHEMA)  # raises an error with the name of the invalid field
                     self._topology.advance_cluster_time(cluster_time)
                 if attempt.session is not None:
                     attempt.store_times(reply)
@@ -157,15 +157,15 @@ class CommandRunner:
                 session = attempt.server_session if attempt.session is None else attempt.session.server_session
             if session is not None:
                 operation = attempt.operation
-                is_own = isinstance(error, (PyMongoError, BSONError))
-                session.dirty = session.dirty or is_own
+                is_driver_error = isinstance(error, (PyMongoError, BSONError))
+                session.dirty = session.dirty or is_driver_error
                 may_have_cursor = operation.opens_cursor or operation.waits_for_documents
-                if not is_own or isinstance(error, NetworkTimeout) or may_have_cursor:
+                if not is_driver_error or isinstance(error, NetworkTimeout) or may_have_cursor:
                     # The session reaper later ends the command or kills the cursor.
                     session.record_interruption(connection.address)
                 else:
                     session = None
-            if connection.unanswered is not None:
+            if connection.unanswered_request_id is not None:
                 # The handler has no strong reference to the client, which the application may delete.
                 handler = partial(_handle_late_reply, attempt.operation, connection.address, self.orphan_taker, session)
                 connection.expect_late_reply(handler, _max_time_ended(attempt, error))

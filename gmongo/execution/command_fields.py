@@ -35,7 +35,8 @@ class CommandFields:
         operation = attempt.operation
         context = operation.context
         command["$db"] = context.database
-        # In a transaction, only the first command has a read concern, and only the last has a write concern.
+        # In a transaction, only the first command has a read concern, and only the last has a write
+        # concern.
         if operation.takes_read_concern and context.read_concern and attempt.transaction is None:
             command["readConcern"] = context.read_concern
         if (
@@ -59,7 +60,8 @@ class CommandFields:
             if session.explicit is not None:
                 cluster_time = newer_cluster_time(cluster_time, session.explicit.cluster_time)
         elif operation.takes_session and (hello.sessions_supported or self._topology.settings.load_balanced):
-            # An operation acquires its implicit session after the check-out, and needs no session before.
+            # An operation acquires its implicit session after the check-out, because only the command
+            # needs a session.
             server_session = attempt.server_session = attempt.server_session or self._sessions.acquire()
             command["lsid"] = server_session.lsid
             if attempt.is_retryable_write:
@@ -119,11 +121,11 @@ def _add_max_time(command: DocumentDict, operation: Operation, deadline: float, 
         message = f"{limit_text(deadline)} ended before {operation.name} was sent"
         details = {"ok": 0, "errmsg": message, "code": codes.MAX_TIME_MS_EXPIRED}
         raise ExecutionTimeout(message, codes.MAX_TIME_MS_EXPIRED, details)
-    longest = max(1, int(seconds_left * 1000))
+    max_time_ms = max(1, int(seconds_left * 1000))
     if operation.takes_max_time:
-        command["maxTimeMS"] = longest
+        command["maxTimeMS"] = max_time_ms
     elif "maxTimeMS" in command:
         if operation.waits_for_documents:
-            command["maxTimeMS"] = min(command["maxTimeMS"], longest)
+            command["maxTimeMS"] = min(command["maxTimeMS"], max_time_ms)
         else:  # the server would apply `maxTimeMS` to the whole lifetime of the cursor
             del command["maxTimeMS"]

@@ -55,14 +55,14 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
             orders.insert_one(order)
             customers.update_one(filter, update)
 
-    The limit includes server selection, the connection check-out, the network, the command on the server, and retries.
-    After the timeout of an operation, ``error.timeout`` is True. A nested block can only shorten the limit. As a
-    decorator of a function, ``timeout`` limits each call.
+    The limit includes server selection, the connection check-out, the network, the command on the
+    server, and retries. After the timeout of an operation, ``error.timeout`` is True. A nested block
+    can only shorten the limit. As a decorator of a function, ``timeout`` limits each call.
 
     Specification: Client Side Operations Timeout.
 
-    :param seconds: time limit in seconds. 0 means no limit, and disables older options such as ``socketTimeoutMS``.
-        None keeps the current time limit.
+    :param seconds: time limit in seconds. 0 means no limit, and disables older options such as
+        ``socketTimeoutMS``. None keeps the current time limit.
     :raises TypeError: `seconds` is not a number.
     :raises ValueError: `seconds` is negative.
     """

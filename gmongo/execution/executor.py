@@ -26,15 +26,15 @@ from gmongo.execution.server_session import ServerSessionPool
 from gmongo.execution.sessions import (
     ImplicitSession,
     SessionHandle,
-    binding,
     bound_session,
+    current_binding,
     refuse_limit_in_with_transaction,
     state_of,
 )
 from gmongo.execution.transaction import Transaction
 from gmongo.sdam.topology import Topology
 
-_numbers = count(1)
+_client_numbers = count(1)
 _UNOBSERVED: AbstractContextManager[None] = nullcontext()
 
 
@@ -55,8 +55,8 @@ class Executor:
         self.overload = self.policy.overload
         self._bucket = self.overload.bucket
         # greenlets that wait for a backoff -> operation name and start time of the backoff
-        self.backing_off: dict[greenlet, tuple[str, float]] = {}
-        self.number = next(_numbers)  # the number of the client in the process, for log messages
+        self.backoffs: dict[greenlet, tuple[str, float]] = {}
+        self.number = next(_client_numbers)  # the number of the client in the process, for log messages
         register_after_fork(self)
 
     def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Result:
@@ -70,7 +70,7 @@ class Executor:
             if deadline is None and self._timeout is not None:
                 deadline = deadline_after(self._timeout, self._limit_option)
         attempt = Attempt(operation, deadline)
-        if session is None and binding() is not None:
+        if session is None and current_binding() is not None:
             session = bound_session(self)
         if session is not None:
             attempt.session = state_of(session)
@@ -86,10 +86,11 @@ class Executor:
                     retry.record_failure(error, attempt)
                 else:
                     # A cleanup command deposits no token: its success says nothing about the load.
-                    if self._bucket.missing and operation.retries_overload:
+                    if self._bucket.missing_tenths and operation.retries_overload:
                         self._bucket.deposit(1 if attempt.retry is None else 11)
                     return result
-                # Inside the `except` block, the error would become the context of exceptions of this call.
+                # Inside the `except` block, the error would become the context of exceptions of this
+                # call.
                 attempt = self._next_attempt(attempt, retry)
         finally:
             if attempt.retry is not None:
@@ -118,11 +119,11 @@ class Executor:
         if seconds > 0:
             self.overload.slept += seconds
             me = getcurrent()
-            self.backing_off[me] = operation.name, _clock.monotonic()
+            self.backoffs[me] = operation.name, _clock.monotonic()
             try:
                 sleep(timer_delay(seconds))
             finally:
-                del self.backing_off[me], me  # a thrown exception refers to this frame
+                del self.backoffs[me], me  # a thrown exception refers to this frame
 
     def reap(self, operation: Operation, result: Result) -> None:
         """Kill the cursor in `result`, if any, because the caller does not receive `result`."""
@@ -155,7 +156,7 @@ class Executor:
         return self._timeout is not None or current_deadline() is not None
 
     @property
-    def own_limit(self) -> str:
+    def own_limit_text(self) -> str:
         """Name and value of the option that limits operations outside of `gmongo.timeout` blocks."""
         return self._limit_option if self._timeout is None else f"{self._limit_option} ({self._timeout * 1000:.10g} ms)"
 

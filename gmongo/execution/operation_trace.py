@@ -47,13 +47,13 @@ class OperationTrace:
     wait_started: float = 0.0
     commands: int = 0
     # The time in seconds that the operation waited in each phase:
-    selecting: float = 0.0
-    checking_out: float = 0.0
-    backing_off: float = 0.0
-    connecting: float = 0.0  # the time in `checking_out` in which the pool established connections
-    exchanging: float = 0.0  # the time of all commands, from the first sent byte to the decoded reply
-    decoding: float = 0.0  # the time in `exchanging` in which the driver decoded replies
-    round_trip: float = 0.0  # average round trip time of the server of the last attempt
+    selection_time: float = 0.0
+    check_out_time: float = 0.0
+    backoff_time: float = 0.0
+    connecting_time: float = 0.0  # the time in `check_out_time` in which the pool established connections
+    exchange_time: float = 0.0  # the time of all commands, from the first sent byte to the decoded reply
+    decoding_time: float = 0.0  # the time in `exchange_time` in which the driver decoded replies
+    round_trip_time: float = 0.0  # average round trip time of the server of the last attempt
     notes: dict[object, Value] = field(default_factory=dict)  # data of each observer
 
     def elapsed(self) -> float:
@@ -69,31 +69,31 @@ class OperationTrace:
         """Record the end of a wait. The pool needed `connecting` seconds to establish a connection."""
         seconds = _clock.monotonic() - started
         if phase is Phase.SELECTION:
-            self.selecting += seconds
+            self.selection_time += seconds
         elif phase is Phase.CHECK_OUT:
-            self.checking_out += seconds
-            self.connecting += connecting
+            self.check_out_time += seconds
+            self.connecting_time += connecting
         else:
-            self.backing_off += seconds
+            self.backoff_time += seconds
         self.observer.wait_ended(self, phase, seconds, connecting, error)
 
     def begin_attempt(self) -> None:
         self.attempts += 1
         self.waits_for, self.wait_started = Phase.SELECTION, _clock.monotonic()
 
-    def selected(self, address: Address, topology: Topology) -> None:
+    def end_selection(self, address: Address, topology: Topology) -> None:
         self.wait_ended(Phase.SELECTION, self.wait_started, None)
         self.address, description = address, topology.description.get(address)
-        self.round_trip = (description and description.round_trip_time) or 0.0
+        self.round_trip_time = (description and description.round_trip_time) or 0.0
         self.waits_for, self.wait_started = Phase.CHECK_OUT, _clock.monotonic()
 
-    def checked_out(self, connection: Connection) -> None:
+    def end_check_out(self, connection: Connection) -> None:
         self.waits_for, waited = None, _clock.monotonic() - self.wait_started
         # The pool may have started to establish the connection before this check-out.
         connecting = connection.established_in if connection.last_command is None else 0.0
         self.wait_ended(Phase.CHECK_OUT, self.wait_started, None, min(connecting, waited))
 
-    def pinned(self) -> None:
+    def record_pin(self) -> None:
         """Record that the attempt has a pinned connection, without a check-out."""
         self.waits_for = None
 
@@ -108,7 +108,7 @@ class OperationTrace:
         try:
             return decode(body)
         finally:
-            self.decoding += _clock.monotonic() - started
+            self.decoding_time += _clock.monotonic() - started
 
 
 class Observer:
@@ -117,7 +117,7 @@ class Observer:
     By default, the methods do nothing. The executor calls the methods in the greenlet of the operation.
     """
 
-    times_decoding = False  # True if the observer reads `OperationTrace.decoding`
+    times_decoding = False  # True if the observer reads `OperationTrace.decoding_time`
 
     def is_enabled(self) -> bool:
         """Return True if the observer is active, so that operations have a trace."""

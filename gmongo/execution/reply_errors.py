@@ -11,9 +11,9 @@ from gmongo._server_facts import codes
 from gmongo.execution.operation import Operation
 from gmongo.sdam.application_errors import is_state_change
 from gmongo.wire.reply import decodes_plainly
-from gmongo.wire.reply_schema import ERROR, WRITE_CONCERN_ERROR, check
+from gmongo.wire.reply_schema import ERROR_SCHEMA, WRITE_CONCERN_ERROR_SCHEMA, check
 
-_BY_CODE: dict[int, Callable[..., errors.OperationFailure]] = {
+_ERROR_CLASS_BY_CODE: dict[int, Callable[..., errors.OperationFailure]] = {
     codes.CURSOR_NOT_FOUND: errors.CursorNotFound,
     codes.MAX_TIME_MS_EXPIRED: errors.ExecutionTimeout,
     codes.DUPLICATE_KEY: errors.DuplicateKeyError,
@@ -33,10 +33,10 @@ def error_of(
     NotPrimaryError. With `concern_first`, a write concern error has priority over the error of the
     command.
     """
-    check(reply, ERROR)
+    check(reply, ERROR_SCHEMA)
     concern = reply.get("writeConcernError")
     if concern:
-        check(concern, WRITE_CONCERN_ERROR, "a writeConcernError")
+        check(concern, WRITE_CONCERN_ERROR_SCHEMA, "a writeConcernError")
     if reply.get("ok"):
         return _concern_error(reply) if concern and concern.get("code") in codes.STATE_CHANGE else None
     message = str(reply.get("errmsg") or reply.get("$err") or "command failed")
@@ -45,7 +45,7 @@ def error_of(
         return errors.NotPrimaryError(message, reply)
     if concern and concern_first:
         return _concern_error(reply)
-    kind = errors.OperationFailure if code is None else _BY_CODE.get(code, errors.OperationFailure)
+    kind = errors.OperationFailure if code is None else _ERROR_CLASS_BY_CODE.get(code, errors.OperationFailure)
     return kind(message, code, reply, max_wire_version)
 
 
@@ -60,12 +60,12 @@ def raise_error_of(reply: Document, max_wire_version: int | None, concern_first:
 
 
 def malformed_reply_error(failure: Exception, operation: Operation) -> Exception:
-    """Return a ProtocolError, or `failure` itself if a custom type decoder may have raised it."""
-    trace = failure.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    where = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__"))
-    if not where.startswith("gmongo.") and not decodes_plainly(operation.context.codec_options):
+    """Return a ProtocolError, or `failure` itself if a custom type decoder may have raised `failure`."""
+    traceback = failure.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    module_name = "" if traceback is None else str(traceback.tb_frame.f_globals.get("__name__"))
+    if not module_name.startswith("gmongo.") and not decodes_plainly(operation.context.codec_options):
         return failure
     cause = f"{type(failure).__name__}: {failure}"
     error = errors.ProtocolError(f"the reply to {operation.name} cannot be read: {cause}")
@@ -81,7 +81,7 @@ def is_namespace_missing(error: errors.OperationFailure) -> bool:
 def raise_write_error(error: Document) -> NoReturn:
     """Raise the exception for one element of ``writeErrors``."""
     code = error.get("code")
-    is_duplicate = _BY_CODE.get(code or 0) is errors.DuplicateKeyError
+    is_duplicate = _ERROR_CLASS_BY_CODE.get(code or 0) is errors.DuplicateKeyError
     kind = errors.DuplicateKeyError if is_duplicate else errors.WriteError
     raise kind(error.get("errmsg", "write error"), code, error)
 

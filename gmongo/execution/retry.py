@@ -46,22 +46,22 @@ class TokenBucket:
     CAPACITY = 1000
 
     def __init__(self) -> None:
-        self.missing = 0  # the number of tenths of tokens that the bucket lacks
+        self.missing_tenths = 0  # the number of tenths of tokens that the bucket lacks
 
     @property
     def tokens(self) -> float:
-        return (self.CAPACITY * 10 - self.missing) / 10
+        return (self.CAPACITY * 10 - self.missing_tenths) / 10
 
     def consume(self) -> bool:
         """Take one token. Return False if less than one token is left."""
-        if self.missing > (self.CAPACITY - 1) * 10:
+        if self.missing_tenths > (self.CAPACITY - 1) * 10:
             return False
-        self.missing += 10
+        self.missing_tenths += 10
         return True
 
     def deposit(self, tenths: int) -> None:
         """Add tenths of a token to the bucket, up to the capacity."""
-        self.missing = max(0, self.missing - tenths)
+        self.missing_tenths = max(0, self.missing_tenths - tenths)
 
 
 @dataclass(eq=False, repr=False)
@@ -69,13 +69,13 @@ class BackpressurePolicy:
     """Settings, token bucket and counters for the retries of one client."""
 
     max_retries: int
-    base: float  # maximum backoff in seconds before the first retry
+    base_backoff: float  # maximum backoff in seconds before the first retry
     retargeting: bool  # True if retries deprioritize an overloaded server
     jitter: Callable[[], float] = lambda: _random.random()
     bucket: TokenBucket = field(default_factory=TokenBucket)
     retries: int = 0
-    others: int = 0  # number of retries after network errors and elections, which need no token
-    errors: int = 0  # number of failed attempts
+    other_retries: int = 0  # after network errors and elections, which need no token
+    failed_attempts: int = 0
     slept: float = 0.0
     exhausted: int = 0
 
@@ -84,13 +84,13 @@ class BackpressurePolicy:
         return {"tokens": self.bucket.tokens, "retries": self.retries, "slept": self.slept, "exhausted": self.exhausted}
 
 
-_NO_RETRYABLE_WRITES = (
+_NO_RETRYABLE_WRITES_MESSAGE = (
     "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
 )
 
 _NO_ERROR = PyMongoError()  # placeholder until an attempt fails
 # An exchange on a connection with unexpected data raises OutOfStepError.
-_CONNECTION_LOST = (AutoReconnect, OutOfStepError)
+_CONNECTION_LOST_ERRORS = (AutoReconnect, OutOfStepError)
 
 
 def may_retry_read(error: PyMongoError) -> bool:
@@ -99,7 +99,7 @@ def may_retry_read(error: PyMongoError) -> bool:
         return False
     if isinstance(error, OperationFailure):
         return error.code in codes.RETRYABLE_READ
-    return isinstance(error, _CONNECTION_LOST)
+    return isinstance(error, _CONNECTION_LOST_ERRORS)
 
 
 def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: bool) -> None:
@@ -112,7 +112,7 @@ def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: boo
         left_to_driver = unlabelled and not (is_mongos and _is_write_concern_error(error))
         may_retry = left_to_driver and error.code in codes.RETRYABLE_WRITE
     else:
-        may_retry = isinstance(error, _CONNECTION_LOST) and not isinstance(error, ServerSelectionTimeoutError)
+        may_retry = isinstance(error, _CONNECTION_LOST_ERRORS) and not isinstance(error, ServerSelectionTimeoutError)
     if may_retry:
         error._add_error_label(RETRYABLE_WRITE)
 
@@ -128,8 +128,8 @@ def with_retry_writes_hint(error: PyMongoError) -> PyMongoError:
         return error
     if not str(error).startswith("Transaction numbers"):
         return error
-    details = {**(error.details or {}), "errmsg": _NO_RETRYABLE_WRITES}
-    explained = OperationFailure(_NO_RETRYABLE_WRITES, error.code, details)
+    details = {**(error.details or {}), "errmsg": _NO_RETRYABLE_WRITES_MESSAGE}
+    explained = OperationFailure(_NO_RETRYABLE_WRITES_MESSAGE, error.code, details)
     explained.__cause__ = error
     return explained
 
@@ -213,17 +213,17 @@ class Retry:
         self._policy = policy
         self._overload = policy.overload
         self._deadline = deadline
-        self._retries = 0
+        self._retry_count = 0
         self._limit: float = 1 if deadline is None else inf
         self.latest = _NO_ERROR  # error of the last attempt
         self.error = _NO_ERROR  # error that the application receives
         self.delay: float | None = None  # seconds before the next attempt, or None for no retry
         self.maybe_executed = False  # True if a server may have executed the operation
-        self.failed_on: frozenset[Address] = frozenset()
+        self.failed_addresses: frozenset[Address] = frozenset()
 
     def record_failure(self, error: PyMongoError, attempt: AttemptState) -> None:
         """Add the labels of the specifications to `error`, and set :attr:`delay` and :attr:`error`."""
-        self._overload.errors += 1
+        self._overload.failed_attempts += 1
         self.latest = error
         if attempt.is_retryable_write:
             error = with_retry_writes_hint(error)
@@ -235,30 +235,30 @@ class Retry:
     def _plan_retry(self, error: PyMongoError, attempt: AttemptState) -> float | None:
         overloaded = error.has_error_label(OVERLOADED)
         labelled = error.has_error_label(RETRYABLE) and self._policy.allows_overload_retry(attempt.operation)
-        if self._retries and not overloaded:
+        if self._retry_count and not overloaded:
             self._overload.bucket.deposit(10)
         self.error = self._error_to_raise(error)
         self.maybe_executed = self.maybe_executed or not error.has_error_label(RETRYABLE)
         if labelled:
             self._limit = self._overload.max_retries
-        if self._retries >= self._limit or not (labelled or self._may_retry_once(error, attempt)):
+        if self._retry_count >= self._limit or not (labelled or self._may_retry_once(error, attempt)):
             return None
-        delay = backoff(self._retries, self._overload.base, self._overload.jitter()) if overloaded else 0.0
+        delay = backoff(self._retry_count, self._overload.base_backoff, self._overload.jitter()) if overloaded else 0.0
         is_over = self._deadline is not None and _clock.monotonic() + delay >= self._deadline
         # Without a delay, let the retry raise a timeout error, whose cause is this error.
         if is_over and (delay or self.error.timeout):
             return None
         if not (overloaded or labelled):
-            self._overload.others += 1
+            self._overload.other_retries += 1
         elif self._overload.bucket.consume():
             self._overload.retries += 1
         else:  # no token is left
             self._overload.exhausted += 1
             return None
-        self._retries += 1
-        failed_on = self._policy.server_to_avoid(error, attempt)
-        if failed_on is not None:
-            self.failed_on = self.failed_on | {failed_on}
+        self._retry_count += 1
+        address = self._policy.server_to_avoid(error, attempt)
+        if address is not None:
+            self.failed_addresses = self.failed_addresses | {address}
         return delay
 
     def forget_errors(self) -> None:

@@ -19,7 +19,7 @@ from gmongo.wire.address import Address
 class ServerSession:
     """Session on the server, for one operation, one cursor or one client session."""
 
-    __slots__ = ("dirty", "epoch", "last_used", "lsid", "transaction_number", "unanswered", "wakeup")
+    __slots__ = ("dirty", "epoch", "last_used", "lsid", "transaction_number", "unanswered_counts", "wakeup")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch  # number of forks of the process before the creation of the session
@@ -27,18 +27,18 @@ class ServerSession:
         self.last_used = _clock.monotonic()
         self.dirty = False  # True after a network error, because a server may still use the session
         self.transaction_number = 0
-        self.unanswered: dict[Address, int] = {}  # number of interrupted commands on each server
+        self.unanswered_counts: dict[Address, int] = {}  # number of interrupted commands on each server
         self.wakeup: Wakeup | None = None  # wakes the session reaper after the late replies
 
     def record_interruption(self, address: Address) -> None:
         """Record the interruption of a command on a server before the reply."""
-        self.unanswered[address] = self.unanswered.get(address, 0) + 1
+        self.unanswered_counts[address] = self.unanswered_counts.get(address, 0) + 1
 
     def record_reply(self, address: Address) -> None:
         """Record the late reply to an interrupted command, without a switch of greenlets."""
-        self.unanswered[address] -= 1
-        if not self.unanswered[address]:
-            del self.unanswered[address]
+        self.unanswered_counts[address] -= 1
+        if not self.unanswered_counts[address]:
+            del self.unanswered_counts[address]
         if self.wakeup is not None:
             self.wakeup.set()
 
@@ -52,7 +52,7 @@ class ServerSessionPool:
         self._epoch = 0
         self.in_use = 0  # number of acquired sessions
         # Function that returns `SessionReaper.take`, or None after the deletion of the client
-        self.reaper: Callable[[], Callable[[ServerSession, Operation | None], None] | None] = lambda: None
+        self.session_taker: Callable[[], Callable[[ServerSession, Operation | None], None] | None] = lambda: None
 
     def __len__(self) -> int:
         return len(self._idle)
@@ -63,7 +63,7 @@ class ServerSessionPool:
         self.in_use += 1
         idle = self._idle
         now = _clock.monotonic()
-        oldest_use = now - self._topology.description.sessions_usable
+        oldest_use = now - self._topology.description.session_usable_seconds
         while idle:
             session = idle.pop()
             if session.last_used >= oldest_use:
@@ -79,11 +79,11 @@ class ServerSessionPool:
         if session.epoch != self._epoch:  # `in_use` does not count a session of the parent process
             return
         self.in_use -= 1
-        if session.unanswered:
+        if session.unanswered_counts:
             self.hand_to_reaper(session)
             return
         idle = self._idle
-        oldest_use = _clock.monotonic() - self._topology.description.sessions_usable
+        oldest_use = _clock.monotonic() - self._topology.description.session_usable_seconds
         while idle and idle[0].last_used < oldest_use:
             idle.popleft()
         if not session.dirty and session.last_used >= oldest_use:
@@ -104,7 +104,7 @@ class ServerSessionPool:
 
     def hand_to_reaper(self, session: ServerSession, abort: Operation | None = None) -> None:
         """Let the session reaper run `abort`, or kill the session if `abort` is None, without a switch."""
-        take = self.reaper()
+        take = self.session_taker()
         if take is not None:
             take(session, abort)
 

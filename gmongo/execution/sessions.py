@@ -22,7 +22,7 @@ from gmongo.execution.server_session import ServerSession, ServerSessionPool, Se
 from gmongo.execution.transaction import State, Transaction
 
 T = TypeVar("T")
-OTHER_LIMIT = "neither gmongo.timeout nor timeout_ms can change the limit inside the callback of with_transaction"
+OTHER_LIMIT_ERROR = "neither gmongo.timeout nor timeout_ms can change the limit inside the callback of with_transaction"
 
 
 @dataclass(eq=False, repr=False)
@@ -39,9 +39,9 @@ class SessionState:
     _snapshot_time: Timestamp | None = None
     _user: object = None  # greenlet that runs an operation in the session, or None
     after_use: Callable[[], None] | None = None  # ends the session after the last operation
-    _uses: int = 0  # operations in progress. A listener may run an operation in the same session
+    _use_count: int = 0  # operations in progress. A listener may run an operation in the same session
     transaction: Transaction = field(default_factory=Transaction)
-    limit: float | None = None  # deadline of `with_transaction`, or None
+    deadline: float | None = None  # deadline of `with_transaction`, or None
     cluster_time: Document | None = None  # latest cluster time in the replies
     operation_time: Timestamp | None = None  # latest operation time in the replies
 
@@ -50,7 +50,7 @@ class SessionState:
 
     @property
     def explicit(self) -> SessionState:
-        """The session state itself. An implicit session has the value None."""
+        """The session state itself. For an implicit session, the attribute is None."""
         return self
 
     @property
@@ -77,9 +77,9 @@ class SessionState:
             raise InvalidOperation("the session was started before a fork, and belongs to the parent process")
         _ = self.server_session  # raises an error after the end of the session
         self.check_free()
-        has_other_limit = self.limit is not None and current_deadline() not in (None, self.limit)
+        has_other_limit = self.deadline is not None and current_deadline() not in (None, self.deadline)
         if has_other_limit and not operation.ends_transaction:
-            raise InvalidOperation(OTHER_LIMIT)
+            raise InvalidOperation(OTHER_LIMIT_ERROR)
         concern = operation.context.write_concern if operation.takes_write_concern else None
         # `takes_session` is False for a write with w=0, even if the write needs a reply.
         unacknowledged = (concern or {}).get("w") == 0 or not operation.takes_session
@@ -87,7 +87,7 @@ class SessionState:
             raise ConfigurationError("Explicit sessions are incompatible with unacknowledged write concern: w=0")
         # Set the user after all checks, because no call of `end_use` follows a failed check.
         self._user = getcurrent()
-        self._uses += 1
+        self._use_count += 1
         if not self.transaction.active and not operation.ends_transaction:
             try:
                 self.transaction.reset_ended()  # may switch to other greenlets, which must not use the session
@@ -105,8 +105,8 @@ class SessionState:
 
     def end_use(self) -> None:
         """End the use by an operation. After the last use, other greenlets may use the session."""
-        self._uses -= 1
-        if self._uses:
+        self._use_count -= 1
+        if self._use_count:
             return
         self._user = None
         if self.after_use is not None:
@@ -121,7 +121,7 @@ class SessionState:
         """
         other = copy(self)
         other._server_session = copy(self.server_session)
-        other._user, other._uses, other.limit = None, 0, None
+        other._user, other._use_count, other.deadline = None, 0, None
         self.server_session.dirty = True
         self.transaction = Transaction()
         self.transaction.state = State.ABORTED
@@ -194,8 +194,8 @@ def checked_session(session: T) -> T:
 
 def refuse_limit_in_with_transaction(session: SessionHandle | None) -> None:
     """Raise InvalidOperation if `session` runs a ``with_transaction`` callback with a deadline."""
-    if session is not None and getattr(state_of(session), "limit", None) is not None:
-        raise InvalidOperation(OTHER_LIMIT)
+    if session is not None and getattr(state_of(session), "deadline", None) is not None:
+        raise InvalidOperation(OTHER_LIMIT_ERROR)
 
 
 def end_if_implicit(session: SessionHandle | None) -> None:
@@ -205,11 +205,11 @@ def end_if_implicit(session: SessionHandle | None) -> None:
 
 
 _bound: ContextVar[tuple[SessionOwner, SessionHandle] | None] = ContextVar("gmongo_bound_session", default=None)
-binding = _bound.get  # returns the executor and the bound session of its client, or None
+current_binding = _bound.get  # returns the executor and the bound session of its client, or None
 
 
 def bound_session(executor: SessionOwner) -> SessionHandle | None:
-    """Return the bound session of the context, or None. Raise an error unless `executor` belongs to its client."""
+    """Return the bound session of the context, or None. If `executor` belongs to another client, raise an error."""
     bound = _bound.get()
     if bound is None:
         return None
@@ -248,7 +248,7 @@ class ImplicitSession:
     An operation therefore has no server session during the check-out of a connection.
     """
 
-    __slots__ = ("_has_owner", "_pool", "_server_session", "_uses")
+    __slots__ = ("_has_owner", "_pool", "_server_session", "_use_count")
 
     explicit = None
     has_ended = False
@@ -258,7 +258,7 @@ class ImplicitSession:
         self._pool = pool
         self._server_session = server_session
         self._has_owner = True  # False after end_implicit()
-        self._uses = 0  # operations in progress. One greenlet may close a cursor during the getMore of another
+        self._use_count = 0  # operations in progress. One greenlet may close a cursor during the getMore of another
 
     @property
     def server_session(self) -> ServerSession:
@@ -270,7 +270,7 @@ class ImplicitSession:
 
     def begin(self, executor: SessionOwner, operation: Operation) -> None:
         """In a forked child, drop the server session of the parent process."""
-        self._uses += 1
+        self._use_count += 1
         if self._server_session is not None and self._server_session.epoch != executor.epoch:
             self.forget()
 
@@ -279,14 +279,14 @@ class ImplicitSession:
         self._server_session = None
 
     def end_use(self) -> None:
-        self._uses -= 1
+        self._use_count -= 1
         if not self._has_owner:
             self.end_implicit()
 
     def end_implicit(self) -> None:
         """Return the server session, if any, to the pool after the last use. Later calls do nothing."""
         self._has_owner = False
-        if self._uses:
+        if self._use_count:
             return
         # Reset the attribute first. After a second release, two operations could acquire the session.
         session, self._server_session = self._server_session, None

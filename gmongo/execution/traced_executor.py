@@ -13,7 +13,7 @@ from gmongo.events.command import CommandEvents, SentCommand
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation, OperationContext, Result
 from gmongo.execution.operation_trace import Observers, OperationTrace, Phase
-from gmongo.execution.sessions import SessionHandle, binding, bound_session, state_of
+from gmongo.execution.sessions import SessionHandle, bound_session, current_binding, state_of
 from gmongo.execution.transaction import Transaction
 from gmongo.monitoring import CommandListener
 
@@ -53,7 +53,7 @@ class TracedCommands(CommandEvents):
 def _command_ended(sent: SentCommand, duration: float, reply: Document | None, error: BaseException | None) -> None:
     trace: OperationTrace | None = sent.trace
     if trace is not None:
-        trace.exchanging += duration
+        trace.exchange_time += duration
         trace.observer.command_ended(trace, sent, reply, error)
 
 
@@ -70,7 +70,7 @@ class TracedExecutor(Executor):
             return self._run_with_trace(trace, operation, session, deadline)
         if not observers.active:
             return super().run(operation, session, deadline)
-        if session is None and binding() is not None:
+        if session is None and current_binding() is not None:
             session = bound_session(self)
         trace = OperationTrace(operation.title, operation.context.database, operation.collection, observers)
         trace.cursor_id = getattr(operation, "cursor_id", None)
@@ -133,12 +133,12 @@ class TracedExecutor(Executor):
         trace.begin_attempt()
 
     def transaction_started(self, transaction: Transaction) -> None:
-        transaction.observed = None
+        transaction.observer_data = None
         if self.observers.is_enabled():
             self.observers.transaction_started(transaction)
 
     def transaction_ended(self, transaction: Transaction, error: BaseException | None) -> None:
-        if transaction.observed is not None:
+        if transaction.observer_data is not None:
             self.observers.transaction_ended(transaction, error)
 
 

@@ -38,7 +38,7 @@ class State(Enum):
     ABORTED = "transaction aborted"
 
 
-ACTIVE = frozenset({State.STARTING, State.IN_PROGRESS})
+ACTIVE_STATES = frozenset({State.STARTING, State.IN_PROGRESS})
 
 
 class TransactionSettings(NamedTuple):
@@ -62,14 +62,14 @@ class Transaction:
     pinned_address: Address | None = None  # address of the pinned mongos
     pin: PinnedConnection | None = None  # pinned connection, if the client uses a load balancer
     recovery_token: Document | None = None
-    observed: Any = None  # data that an observer of the client stores about the transaction
+    observer_data: Any = None  # data that an observer of the client stores about the transaction
     _commit_is_retry: bool = False
     _end_sent: bool = False
 
     @property
     def active(self) -> bool:
         """True if the operations of the session run in the transaction."""
-        return self.state in ACTIVE
+        return self.state in ACTIVE_STATES
 
     def start(self, settings: TransactionSettings) -> None:
         """Start the transaction in the client. The first operation starts the transaction on the server."""
@@ -150,12 +150,12 @@ class Transaction:
             self._end_sent = True
 
     def end_interrupted(self) -> None:
-        """Record an interrupted commit or abort. If no command was sent, the transaction is in progress."""
+        """Record an interrupted commit or abort. If no command was sent, the transaction is in progress again."""
         if not self._end_sent:
             self.state = State.IN_PROGRESS
 
     def store_recovery_token(self, reply: Document) -> None:
-        """Store the recovery token of a reply, with which any mongos can find the result."""
+        """Store the recovery token of a reply, with which any mongos can find the result of the transaction."""
         token = reply.get("recoveryToken")
         if token is not None:
             self.recovery_token = token

@@ -68,16 +68,19 @@ class GridFSBucket(_FileFinder):
         >>> bucket.open_download_stream_by_name("greeting").read()
         b'Hello'
 
-    The ``_id`` identifies a file. The description of a file is its document in the files collection. Files with equal
-    names are revisions of each other. GridFS does not support transactions.
+    The ``_id`` identifies a file. The description of a file is its document in the files collection.
+    Files with equal names are revisions of each other. GridFS does not support transactions.
 
     Specification: GridFS.
 
     :param db: the database that contains the bucket.
-    :param bucket_name: the name of the bucket, the prefix of the names of its two collections; ``"fs"`` by default.
+    :param bucket_name: the name of the bucket, the prefix of the names of its two collections;
+        ``"fs"`` by default.
     :param chunk_size_bytes: the chunk size of new files, in bytes; 255 KiB by default.
-    :param write_concern: the write concern of each write; None (the default) uses the write concern of `db`.
-    :param read_preference: the read preference of each read; None (the default) uses the read preference of `db`.
+    :param write_concern: the write concern of each write; None (the default) uses the write concern
+        of `db`.
+    :param read_preference: the read preference of each read; None (the default) uses the read
+        preference of `db`.
     :raises TypeError: `db` is not a :class:`~gmongo.database.Database`.
     :raises ConfigurationError: the write concern is unacknowledged.
     """

@@ -22,7 +22,8 @@ class GridFS(_FileFinder):
     """Older interface to the files of a database. New programs should use :class:`GridFSBucket`.
 
     :param database: the database that contains the files.
-    :param collection: the name of the bucket, the prefix of the names of its two collections; ``"fs"`` by default.
+    :param collection: the name of the bucket, the prefix of the names of its two collections;
+        ``"fs"`` by default.
     :raises TypeError: `database` is not a :class:`~gmongo.database.Database`.
     :raises ConfigurationError: the write concern of `database` is unacknowledged.
     """
@@ -37,7 +38,8 @@ class GridFS(_FileFinder):
     def new_file(self, **kwargs: Value) -> GridIn:
         """Open a new file for writing. Readers see the file after the file is closed.
 
-        :param kwargs: the parameters of :class:`GridIn`, which are fields of the description, such as ``filename``.
+        :param kwargs: the parameters of :class:`GridIn`, which are fields of the description, such as
+            ``filename``.
         """
         return GridIn(self._collection, **kwargs)
 

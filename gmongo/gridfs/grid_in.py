@@ -35,18 +35,18 @@ _PAUSES = (0.0, 0.1, 0.5, 2.0)  # seconds before each attempt to remove the stor
 # Alternative names of fields of the description: keyword arguments (_KEYWORDS) and attributes (_ALIASES).
 _KEYWORDS = {"content_type": "contentType", "chunk_size": "chunkSize"}
 _ALIASES = {"name": "filename", **_KEYWORDS}
-_READ_ONLY = frozenset({"_id", "chunk_size", "closed", "length", "md5", "upload_date"})
+_READ_ONLY_ATTRIBUTES = frozenset({"_id", "chunk_size", "closed", "length", "md5", "upload_date"})
 
 
 class GridIn(storage.FileProperties):
     """File that the application writes, from :meth:`GridFSBucket.open_upload_stream` or :meth:`GridFS.new_file`.
 
-    Readers see the file after the file is closed. The end of a ``with`` block closes the file. If an exception leaves
-    the block, the driver removes the stored chunks. After a kill, a timeout, or a lost connection, the driver removes
-    the chunks in the background.
+    Readers see the file after the file is closed. The end of a ``with`` block closes the file. If an
+    exception leaves the block, the driver removes the stored chunks. After a kill, a timeout, or a
+    lost connection, the driver removes the chunks in the background.
 
-    After a failure, :meth:`write` and :meth:`close` raise the first error again, and :meth:`abort` removes the stored
-    chunks. Only one greenlet may use the file at a time.
+    After a failure, :meth:`write` and :meth:`close` raise the first error again, and :meth:`abort`
+    removes the stored chunks. Only one greenlet may use the file at a time.
 
     An assignment to an attribute sets a field of the file's description.
 
@@ -83,7 +83,7 @@ class GridIn(storage.FileProperties):
         self._next_number = 0  # the number of the next chunk
         self._length = 0
         self._owns_chunks = False  # True if all stored chunks with this files_id are chunks of the file
-        self._unconfirmed: list[Value] = []  # the _id of each chunk that the server may have stored
+        self._unconfirmed_ids: list[Value] = []  # the _id of each chunk that the server may have stored
         self._sent_description: Document | None = None  # the description that the server may have stored
         self._unanswered = False  # True if the server may still perform the last insert, which has no reply
         self._failure: BaseException | None = None  # the first failure of the upload
@@ -167,7 +167,7 @@ class GridIn(storage.FileProperties):
         self._storage.ensure_indexes(self._session)
         if not self._chunks:
             return
-        self._unconfirmed = [chunk["_id"] for chunk in self._chunks]
+        self._unconfirmed_ids = [chunk["_id"] for chunk in self._chunks]
         self._unanswered = True
         try:
             self._storage.chunks.insert_many(self._chunks, session=self._session)
@@ -181,7 +181,7 @@ class GridIn(storage.FileProperties):
             raise
         self._owns_chunks = True
         self._unanswered = False
-        self._unconfirmed = []
+        self._unconfirmed_ids = []
         self._chunks = []
 
     def _file_exists_error(self) -> FileExists:
@@ -303,13 +303,13 @@ class GridIn(storage.FileProperties):
         """Remove the stored data: first the description, and then the chunks."""
         file_id = self._file["_id"]
         if self._sent_description is not None:
-            own_file = {**storage.id_query(file_id), "uploadDate": self._sent_description["uploadDate"]}
-            self._storage.files.delete_one(own_file, session=session)
+            own_file_query = {**storage.id_query(file_id), "uploadDate": self._sent_description["uploadDate"]}
+            self._storage.files.delete_one(own_file_query, session=session)
         if self._owns_chunks:
             self._storage.remove_chunks(file_id, session)
             self._owns_chunks = False  # after the removal, another file may have chunks with this files_id
-        if self._unconfirmed:
-            self._storage.remove_chunks(file_id, session, self._unconfirmed)
+        if self._unconfirmed_ids:
+            self._storage.remove_chunks(file_id, session, self._unconfirmed_ids)
 
     def __enter__(self) -> GridIn:
         return self
@@ -341,7 +341,7 @@ class GridIn(storage.FileProperties):
     def __setattr__(self, name: str, value: object) -> None:
         if name.startswith("_") and name != "_id":
             object.__setattr__(self, name, value)
-        elif name in _READ_ONLY:
+        elif name in _READ_ONLY_ATTRIBUTES:
             raise AttributeError(f"{name!r} of a GridIn cannot be set")
         else:
             self.set(name, value)
@@ -350,7 +350,7 @@ class GridIn(storage.FileProperties):
         fields = self.__dict__.get("_file", {})
         if name in fields:
             return fields[name]
-        if name in _READ_ONLY:  # Python calls __getattr__ after the property has raised AttributeError
+        if name in _READ_ONLY_ATTRIBUTES:  # Python calls __getattr__ after the property has raised AttributeError
             raise AttributeError(f"can only get {name!r} on a closed file")
         raise AttributeError(f"GridIn object has no attribute {name!r}")
 

@@ -15,7 +15,7 @@ from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.collection import Collection
 from gmongo.cursor import Cursor
-from gmongo.engines.read_ahead import MAX_BYTES, checked_read_ahead_limits
+from gmongo.engines.read_ahead import DEFAULT_MAX_BYTES, checked_read_ahead_limits
 from gmongo.engines.read_ahead import check_session as check_read_ahead
 from gmongo.errors import OperationFailure, PyMongoError
 from gmongo.execution.deadline import until
@@ -30,8 +30,8 @@ class GridOut(storage.FileProperties, io.IOBase):
     Each field of the file's description is an attribute. An iteration over the file yields its lines. After an error or
     an interruption, the position is unchanged. Only one greenlet may use the file at a time.
 
-    If the server has lost the cursor (after a restart, or because the session expired), the driver opens a new cursor
-    at the next chunk.
+    If the server has lost the cursor (after a restart, or because the session expired), the driver
+    opens a new cursor at the next chunk.
 
     Specification: GridFS, "File Download".
 
@@ -62,7 +62,7 @@ class GridOut(storage.FileProperties, io.IOBase):
         self._chunk = b""  # received bytes that the application has not read yet
         self._cursor: Cursor[Value] | None = None  # the cursor over the following chunks
         self._next_number = 0  # the number of the chunk that follows the last received chunk
-        self._ahead: tuple[int, int] | None = None
+        self._read_ahead_limits: tuple[int, int] | None = None
 
     def open(self) -> None:
         """Fetch the description of the file.
@@ -110,7 +110,7 @@ class GridOut(storage.FileProperties, io.IOBase):
                 return description[name]
         raise AttributeError(f"GridOut object has no attribute {name!r}")
 
-    def read_ahead(self, batches: int = 1, max_bytes: int = MAX_BYTES) -> GridOut:
+    def read_ahead(self, batches: int = 1, max_bytes: int = DEFAULT_MAX_BYTES) -> GridOut:
         """Fetch the next batches of chunks in the background while the application uses the current batch.
 
         The first read, and the first read after :meth:`seek`, apply the setting. See also
@@ -124,7 +124,7 @@ class GridOut(storage.FileProperties, io.IOBase):
         :raises InvalidOperation: the file uses an explicit session. An explicit session runs one command at a time.
         """
         check_read_ahead(self._session)
-        self._ahead = checked_read_ahead_limits(batches, max_bytes)
+        self._read_ahead_limits = checked_read_ahead_limits(batches, max_bytes)
         return self
 
     def read(self, size: int = -1) -> bytes:
@@ -187,8 +187,8 @@ class GridOut(storage.FileProperties, io.IOBase):
     def readlines(self, hint: int | None = -1) -> list[bytes]:
         """Return the remaining lines.
 
-        :param hint: the total size of the lines, in bytes, above which the method ends. None, zero, or a negative
-            number (-1 by default) reads all lines.
+        :param hint: the total size of the lines, in bytes, above which the method ends. None, zero,
+            or a negative number (-1 by default) reads all lines.
         :raises CorruptGridFile: a chunk is missing or has the wrong size.
         :raises InvalidOperation: another greenlet uses the file.
         """
@@ -244,8 +244,8 @@ class GridOut(storage.FileProperties, io.IOBase):
         if number:
             query["n"] = {"$gte": number}
         cursor = self._cursor = self._storage.chunks.find(query, sort=[("n", 1)], session=self._session)
-        if self._ahead is not None:
-            cursor.read_ahead(*self._ahead)
+        if self._read_ahead_limits is not None:
+            cursor.read_ahead(*self._read_ahead_limits)
         return self._read_chunk(cursor, number)
 
     def _read_chunk(self, cursor: Cursor[Value], number: int) -> Value:
@@ -300,8 +300,8 @@ class GridOut(storage.FileProperties, io.IOBase):
         return position
 
     def _set_position(self, position: int) -> None:
-        ahead = position - self._position
-        self._chunk = self._chunk[ahead:] if 0 <= ahead < len(self._chunk) else b""
+        distance = position - self._position
+        self._chunk = self._chunk[distance:] if 0 <= distance < len(self._chunk) else b""
         self._position = position
 
     def tell(self) -> int:

@@ -270,8 +270,8 @@ class EventListeners:
 def publish(listeners: Iterable[_Listener], method_name: str, event: object) -> None:
     """Pass an event to the listeners, one after another.
 
-    If a listener raises an exception, the function logs the exception. An exception that is thrown into the greenlet
-    (``GreenletExit``, ``gevent.Timeout``) is raised after all listeners have run.
+    If a listener raises an exception, the function logs the exception. An exception that is thrown
+    into the greenlet (``GreenletExit``, ``gevent.Timeout``) is raised after all listeners have run.
 
     :param listeners: the listeners of one kind, such as the attribute ``command`` of :class:`EventListeners`.
     :param method_name: the name of the method that handles the event, such as ``"started"``.

@@ -34,7 +34,7 @@ class ServerHeartbeatSucceededEvent(Event):
     :param duration: the duration of the heartbeat in seconds.
     :param reply: the reply of the server, with the attributes of PyMongo's ``Hello``, such as ``is_writable``.
     :param connection_id: the address of the server.
-    :param awaited: True if the server waited for a state change, which `duration` includes.
+    :param awaited: True if the server waited for a state change. `duration` includes this wait.
     """
 
     duration: float

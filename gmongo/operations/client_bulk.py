@@ -22,7 +22,7 @@ from gmongo.operations.find import CursorOperation
 from gmongo.operations.write import ensure_id, needs_reply_error
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, encode_op_msg
-from gmongo.wire.reply_schema import COUNT, DOCUMENT, ERROR, check, unexpected
+from gmongo.wire.reply_schema import COUNT, DOCUMENT, ERROR_SCHEMA, check, unexpected
 
 _INT32 = struct.Struct("<i")
 _Model: TypeAlias = models.WriteModel[Value]
@@ -84,7 +84,8 @@ class Writes:
     def take(self, limits: Limits, command_size: int) -> list[Write]:
         """Remove and return the operations that fit beside a command of `command_size` bytes.
 
-        The list is empty if no operation remains, or if the next operation does not fit into a message.
+        The list is empty if no operation remains, or if the next operation does not fit into a
+        message.
         """
         taken: list[Write] = []
         namespaces: set[str] = set()
@@ -143,7 +144,7 @@ def checked_models(requests: object) -> list[_Model]:
             raise TypeError(f"models[{index}] is not a write model such as InsertOne or UpdateOne: {short(model)}")
         if model.namespace is None:
             raise InvalidOperation(
-                f"models[{index}], an {type(model).__name__}, has no namespace, which MongoClient.bulk_write needs"
+                f"models[{index}] ({type(model).__name__}) has no namespace, which MongoClient.bulk_write needs"
             )
     return requests
 
@@ -183,11 +184,11 @@ def _with_id_first(document: Value) -> Value:
     return fields if has_id or "_id" not in fields else {"_id": fields["_id"], **fields}
 
 
-COUNTS = ("nInserted", "nUpserted", "nMatched", "nModified", "nDeleted")
-_SUMMARY_SCHEMA = {**dict.fromkeys((*COUNTS, "nErrors"), COUNT), "writeConcernError": DOCUMENT}
+COUNT_FIELDS = ("nInserted", "nUpserted", "nMatched", "nModified", "nDeleted")
+_SUMMARY_SCHEMA = {**dict.fromkeys((*COUNT_FIELDS, "nErrors"), COUNT), "writeConcernError": DOCUMENT}
 _RESULT_SCHEMA = {
     **dict.fromkeys(("idx", "n", "nModified"), COUNT),
-    **{name: ERROR[name] for name in ("ok", "code", "errmsg")},
+    **{name: ERROR_SCHEMA[name] for name in ("ok", "code", "errmsg")},
     "upserted": DOCUMENT,
 }
 

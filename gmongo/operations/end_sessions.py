@@ -115,7 +115,8 @@ class AbortTransaction(_EndTransaction):
 class AbortAgain(Operation):
     """Second `abortTransaction` command, because an interrupted command may restart the transaction.
 
-    The command contains the session ID and the transaction number, because the session may have a newer transaction.
+    The command contains the session ID and the transaction number, because the session may have a
+    newer transaction.
     """
 
     name = "abortTransaction"

@@ -17,13 +17,15 @@ from gmongo.errors import InvalidOperation, ProtocolError
 from gmongo.execution.operation import Operation, OperationContext, Result, required_field
 from gmongo.wire.address import Address
 from gmongo.wire.message import EXHAUST_ALLOWED, Buffer, encode_op_msg
-from gmongo.wire.reply import WHOLE_BELOW, Batch, cut_batch, decode_cursor, is_well_formed
-from gmongo.wire.reply_schema import CURSOR, DOCUMENT, DOCUMENTS, check
+from gmongo.wire.reply import LARGE_REPLY_SIZE, Batch, cut_batch, decode_cursor, is_well_formed
+from gmongo.wire.reply_schema import CURSOR_SCHEMA, DOCUMENT, DOCUMENTS, check
 
-# Modifier of a legacy query -> field of the find command. The names in `_SAME` differ only in the dollar sign.
+# Modifier of a legacy query -> field of the find command. The names in `_SAME` differ only in the
+# dollar sign.
 _SAME = ("comment", "explain", "hint", "max", "maxScan", "maxTimeMS", "min", "returnKey", "showRecordId", "snapshot")
 _MODIFIERS = {f"${name}": name for name in _SAME} | {"$orderby": "sort", "$showDiskLoc": "showRecordId"}
-# Fields of a legacy query that do not become options of the find command: `$query` becomes the filter.
+# Fields of a legacy query that do not become options of the find command: `$query` becomes the
+# filter.
 _NOT_MODIFIERS = ("$query", "$readPreference")
 
 
@@ -70,7 +72,7 @@ class CursorOperation(Operation):
         if self.raw:
             return cut_batch(body, decoding)
         try:
-            if decoding is DEFAULT_CODEC_OPTIONS and len(body) < WHOLE_BELOW:
+            if decoding is DEFAULT_CODEC_OPTIONS and len(body) < LARGE_REPLY_SIZE:
                 return bson.decode(body, decoding)
             return decode_cursor(body, decoding, self.context.codec_options)
         except InvalidBSON:
@@ -98,9 +100,9 @@ class CursorOperation(Operation):
 
     def _check_reply(self, reply: DocumentDict, address: Address) -> CursorReply:
         cursor = required_field(reply, "cursor", DOCUMENT)
-        check(cursor, CURSOR, "a cursor")
+        check(cursor, CURSOR_SCHEMA, "a cursor")
         for name in ("id", "ns"):
-            required_field(cursor, name, CURSOR[name], "a cursor")
+            required_field(cursor, name, CURSOR_SCHEMA[name], "a cursor")
         batch = cursor.get(self.batch_field)
         if not isinstance(batch, Batch):
             batch = required_field(cursor, self.batch_field, DOCUMENTS, "a cursor")
@@ -166,7 +168,8 @@ class ExhaustFind(Find):
     def command(self, hello: Hello) -> DocumentDict:
         """Return the command, or raise InvalidOperation if the mongos is too old.
 
-        Skip the check behind a load balancer, where the cursor sends normal `getMore`s to an old mongos.
+        Skip the check behind a load balancer, where the cursor sends normal `getMore`s to an old
+        mongos.
         """
         too_old = hello.is_mongos and hello.max_wire_version < wire_versions.EXHAUST_ON_MONGOS
         if too_old and hello.service_id is None:

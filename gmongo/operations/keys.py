@@ -21,9 +21,7 @@ KeyOrList: TypeAlias = str | Sequence[str | tuple[str, Direction]] | Document | 
 """The accepted types of index keys and sort orders."""
 
 
-def index_list(
-    keys: KeyOrList, direction: Direction | None = None, option: str = "keys"
-) -> list[tuple[str, Direction]]:
+def key_pairs(keys: KeyOrList, direction: Direction | None = None, option: str = "keys") -> list[tuple[str, Direction]]:
     """Return index keys or a sort order as a list of ``(field, direction)`` pairs. The default direction is ascending.
 
     Only a single field name may have a `direction`. Error messages contain the parameter name `option`.
@@ -43,7 +41,7 @@ def index_list(
 
 def index_document(keys: KeyOrList, option: str = "keys") -> dict[str, Direction]:
     """Return index keys or a sort order as a document for ``createIndexes``, ``sort`` and ``hint``."""
-    return dict(index_list(keys, option=option))
+    return dict(key_pairs(keys, option=option))
 
 
 def sort_document(sort: KeyOrList) -> dict[str, Direction]:
@@ -55,7 +53,7 @@ def sort_document(sort: KeyOrList) -> dict[str, Direction]:
 
 def index_name(keys: KeyOrList, option: str = "keys") -> str:
     """Return the default name of an index with these keys, such as ``a_1_b_-1``."""
-    return "_".join(f"{name}_{direction}" for name, direction in index_list(keys, option=option))
+    return "_".join(f"{name}_{direction}" for name, direction in key_pairs(keys, option=option))
 
 
 def fields_document(fields: Document | Sequence[str] | Set[str], option: str = "projection") -> Document:

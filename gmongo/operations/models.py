@@ -12,14 +12,14 @@ from gmongo._documents import Document, DocumentDict, Value, plain
 from gmongo._parameter_docs import describes_parameters
 from gmongo._truncated_repr import short
 from gmongo.collation import Collation, validate_collation_or_none
-from gmongo.operations.keys import KeyOrList, index_document, index_list, index_name, sort_document
+from gmongo.operations.keys import KeyOrList, index_document, index_name, key_pairs, sort_document
 
 DocumentType = TypeVar("DocumentType", bound=Document)
 Update: TypeAlias = Document | Sequence[Document]
 Hint: TypeAlias = KeyOrList | None
 CollationIn: TypeAlias = Collation | Document | None
 
-_PARAMETERS = """
+_PARAMETER_DOCS = """
 :param filter: a query; ``{}`` matches every document.
 :param update: operators such as ``{"$set": {"a": 1}}``, or a list of stages. The bulk write checks the operators.
 :param upsert: True inserts a document if no document matches; None uses the server's default, which is False.
@@ -75,7 +75,7 @@ class _Model:
         return f"{type(self).__name__}({shown})"
 
 
-@describes_parameters(_PARAMETERS)
+@describes_parameters(_PARAMETER_DOCS)
 class InsertOne(_Model, Generic[DocumentType]):
     """Insert operation for one document.
 
@@ -116,7 +116,7 @@ class _Delete(_Model):
         bulk.add_delete(self.filter, self._limit, **self._options())
 
 
-@describes_parameters(_PARAMETERS)
+@describes_parameters(_PARAMETER_DOCS)
 class DeleteOne(_Delete):
     """Delete operation for the first document that matches.
 
@@ -132,7 +132,7 @@ class DeleteOne(_Delete):
     _limit = 1
 
 
-@describes_parameters(_PARAMETERS)
+@describes_parameters(_PARAMETER_DOCS)
 class DeleteMany(_Delete):
     """Delete operation for every document that matches.
 
@@ -148,7 +148,7 @@ class DeleteMany(_Delete):
     _limit = 0
 
 
-@describes_parameters(_PARAMETERS)
+@describes_parameters(_PARAMETER_DOCS)
 class ReplaceOne(_Model, Generic[DocumentType]):
     """Replace operation for the first document that matches.
 
@@ -215,7 +215,7 @@ class _Update(_Model):
         bulk.add_update(self.filter, self.update, self._multi, bool(self.upsert), **self._options())
 
 
-@describes_parameters(_PARAMETERS)
+@describes_parameters(_PARAMETER_DOCS)
 class UpdateMany(_Update):
     """Update operation for every document that matches.
 
@@ -230,7 +230,7 @@ class UpdateMany(_Update):
     _multi = True
 
 
-@describes_parameters(_PARAMETERS)
+@describes_parameters(_PARAMETER_DOCS)
 class UpdateOne(_Update):
     """Update operation for the first document that matches.
 
@@ -295,7 +295,7 @@ class IndexModel(_IndexModel):
     __slots__ = ()
 
     def __init__(self, keys: KeyOrList, **kwargs: Value) -> None:
-        pairs = index_list(keys)
+        pairs = key_pairs(keys)
         collation = validate_collation_or_none(kwargs.pop("collation", None))
         if kwargs.get("name") is None:
             kwargs["name"] = index_name(pairs)
@@ -311,8 +311,7 @@ class IndexModel(_IndexModel):
 class SearchIndexModel(_IndexModel):
     """Definition of an Atlas Search index.
 
-    :meth:`Collection.create_search_indexes <gmongo.collection.Collection.create_search_indexes>`
-        creates the index.
+    :meth:`Collection.create_search_indexes <gmongo.collection.Collection.create_search_indexes>` creates the index.
 
     Specification: Index Management, "Search Indexes".
 

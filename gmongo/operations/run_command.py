@@ -11,14 +11,14 @@ from gmongo._documents import Document, DocumentDict, Value
 from gmongo._redaction import redacted
 from gmongo.cmap.hello import Hello
 from gmongo.errors import InvalidOperation
-from gmongo.events.command import SENSITIVE
+from gmongo.events.command import SENSITIVE_COMMANDS
 from gmongo.execution.operation import Operation, OperationContext, Result
 from gmongo.execution.reply_errors import raise_write_concern_error
 from gmongo.operations.find import CursorOperation, CursorReply
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
-from gmongo.wire.reply import PLAIN_REPLY
-from gmongo.wire.reply_schema import OWN_FIELDS
+from gmongo.wire.reply import PLAIN_REPLY_OPTIONS
+from gmongo.wire.reply_schema import DRIVER_FIELDS
 
 # Command fields with secrets, whose values the driver removes from the reply to a sensitive command.
 _SECRET_FIELDS = ("pwd", "payload", "key")
@@ -48,8 +48,8 @@ class RunCommand(Operation):
             # Decode again, without custom types, the fields that the driver reads.
             plain_reply = bson.decode(body)
             if isinstance(reply, MutableMapping):
-                reply.update((name, plain_reply[name]) for name in OWN_FIELDS & plain_reply.keys())
-        if str(self.name).lower() in SENSITIVE:
+                reply.update((name, plain_reply[name]) for name in DRIVER_FIELDS & plain_reply.keys())
+        if str(self.name).lower() in SENSITIVE_COMMANDS:
             return dict(redacted(reply, [self._command.get(field) for field in _SECRET_FIELDS]))
         return reply
 
@@ -68,7 +68,7 @@ class _OwnCommand(RunCommand):
         return str(self._command[self.name]) if self.name in _TITLES else super().collection
 
     def decode(self, body: Buffer) -> DocumentDict:
-        return bson.decode(body, PLAIN_REPLY)
+        return bson.decode(body, PLAIN_REPLY_OPTIONS)
 
 
 class WriteCommand(_OwnCommand):

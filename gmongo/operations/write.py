@@ -18,22 +18,25 @@ from gmongo.execution.operation import Operation, OperationContext
 from gmongo.execution.reply_errors import raise_write_concern_error, raise_write_error
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, encode_op_msg, encode_single_document_op_msg
-from gmongo.wire.reply import PLAIN_REPLY, reply_options
-from gmongo.wire.reply_schema import WRITE, check, unexpected
+from gmongo.wire.reply import PLAIN_REPLY_OPTIONS, reply_options
+from gmongo.wire.reply_schema import WRITE_SCHEMA, check, unexpected
 
-_UNUSUAL = frozenset({"writeErrors", "writeConcernError", "upserted"})
-_SEQUENCES = {"insert": "documents", "update": "updates", "delete": "deletes"}
-_IDENTIFIERS = {kind: name.encode() + b"\x00" for kind, name in _SEQUENCES.items()}
+_UNUSUAL_FIELDS = frozenset({"writeErrors", "writeConcernError", "upserted"})
+_SEQUENCE_NAMES = {"insert": "documents", "update": "updates", "delete": "deletes"}
+_SEQUENCE_IDENTIFIERS = {kind: name.encode() + b"\x00" for kind, name in _SEQUENCE_NAMES.items()}
 # Fields that an unacknowledged write must not have, because the server would not report their errors.
-_NEED_A_REPLY = ("collation", "arrayFilters")
-# Fields that older servers reject. An unacknowledged write would hide the error. Each row contains the command, the
-# field, the minimum wire version and the server release.
-_NEED_A_RELEASE = (
+_FIELDS_NEEDING_REPLY = ("collation", "arrayFilters")
+# Fields that older servers reject. An unacknowledged write would hide the error. Each row contains
+# the command, the field, the minimum wire version and the server release.
+_FIELDS_NEEDING_RELEASE = (
     ("update", "sort", wire_versions.SORT_OF_UPDATES, "8.0"),
     ("delete", "hint", wire_versions.HINT_OF_ANY_WRITE, "4.4"),
     ("findAndModify", "hint", wire_versions.HINT_OF_ANY_WRITE, "4.4"),
     *((command, "let", wire_versions.LET_OF_WRITES, "5.0") for command in ("update", "delete", "findAndModify")),
-    *((each, "comment", wire_versions.COMMENT, "4.4") for each in ("insert", "update", "delete", "findAndModify")),
+    *(
+        (kind, "comment", wire_versions.WRITE_COMMENT, "4.4")
+        for kind in ("insert", "update", "delete", "findAndModify")
+    ),
 )
 _BUFFERS_PER_STEP = 1000
 _BYTES_BETWEEN_TURNS = 16 * 1024
@@ -88,10 +91,10 @@ class Statements:
 
 def check_unacknowledged(kind: str, fields: Container[str], hello: Hello) -> None:
     """Check the field names of an unacknowledged command, because the server reports no errors."""
-    for name in _NEED_A_REPLY:
+    for name in _FIELDS_NEEDING_REPLY:
         if name in fields:
             raise needs_reply_error(name)
-    for command, name, version, release in _NEED_A_RELEASE:
+    for command, name, version, release in _FIELDS_NEEDING_RELEASE:
         if command == kind and name in fields and hello.max_wire_version < version:
             raise ConfigurationError(f"{name} of an unacknowledged {kind} (w=0) needs MongoDB {release} or later")
 
@@ -144,10 +147,10 @@ class _Write(Operation):
 
     def decode(self, body: Buffer) -> DocumentDict:
         options = self.context.codec_options
-        return bson.decode(body, PLAIN_REPLY if options is DEFAULT_CODEC_OPTIONS else reply_options(options))
+        return bson.decode(body, PLAIN_REPLY_OPTIONS if options is DEFAULT_CODEC_OPTIONS else reply_options(options))
 
     def for_monitoring(self, command: DocumentDict) -> DocumentDict:
-        return {**command, _SEQUENCES[self.name]: list(self.taken)}
+        return {**command, _SEQUENCE_NAMES[self.name]: list(self.taken)}
 
     def unacknowledged_result(self) -> DocumentDict:
         return {}
@@ -189,7 +192,7 @@ class WriteBatch(_Write):
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
         if self._encoded is None:
             self._encoded = self.encode(hello, len(body))
-        return encode_op_msg(request_id, flags, body, ((_SEQUENCES[self.name], self._encoded),))
+        return encode_op_msg(request_id, flags, body, ((_SEQUENCE_NAMES[self.name], self._encoded),))
 
     def encode(self, hello: Hello, command_size: int = 0) -> list[bytes]:
         for kind, used in self._unacknowledged_fields.items():
@@ -202,7 +205,7 @@ class WriteBatch(_Write):
         return reply
 
     def free(self) -> None:
-        """Free the sent buffers in steps, because thousands of buffers need milliseconds."""
+        """Free the sent buffers in steps, because thousands of buffers take milliseconds to free."""
         encoded, self._encoded = self._encoded, None
         work = LongWork()
         while encoded:
@@ -215,7 +218,7 @@ class SingleWrite(_Write):
 
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
         encoded = self._encoded = self._encoded or self.encode(hello)
-        return encode_single_document_op_msg(request_id, flags, body, _IDENTIFIERS[self.name], encoded[0])
+        return encode_single_document_op_msg(request_id, flags, body, _SEQUENCE_IDENTIFIERS[self.name], encoded[0])
 
     def encode(self, hello: Hello) -> list[bytes]:
         statement = self.taken[0]
@@ -232,7 +235,7 @@ class SingleWrite(_Write):
 
     def result(self, reply: DocumentDict, address: Address) -> DocumentDict:
         # Fast path for replies with neither errors nor upserts.
-        if _UNUSUAL.isdisjoint(reply) and reply.get("n").__class__ is reply.get("nModified", 0).__class__ is int:
+        if _UNUSUAL_FIELDS.isdisjoint(reply) and reply.get("n").__class__ is reply.get("nModified", 0).__class__ is int:
             return reply
         check_written(reply, 1)
         errors = reply.get("writeErrors")
@@ -245,7 +248,7 @@ class SingleWrite(_Write):
 
 def check_written(reply: Document, count: int) -> None:
     """Check the reply to a write command with `count` statements."""
-    check(reply, WRITE)
+    check(reply, WRITE_SCHEMA)
     for field in ("writeErrors", "upserted"):
         for each in reply.get(field) or ():
             if not 0 <= each["index"] < count:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bson.codec_options import CodecOptions
 
 from gmongo._documents import Document, Value
-from gmongo.options.rules import TLS_DETAILS, any_option_set
+from gmongo.options.rules import TLS_DETAIL_OPTIONS, any_option_set
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import _ReadPreference, make_read_preference, read_pref_mode_from_name
 from gmongo.write_concern import WriteConcern
@@ -40,4 +40,4 @@ def tls_enabled(options: Document) -> bool:
     """Return True if connections use TLS. Without the option tls, any other TLS option enables TLS."""
     if options.get("tls") is not None:
         return bool(options["tls"])
-    return any_option_set(options, TLS_DETAILS)
+    return any_option_set(options, TLS_DETAIL_OPTIONS)

@@ -1,6 +1,7 @@
 """Hosts in connection strings: names, IPv4 and IPv6 addresses, paths of Unix domain sockets.
 
-Error messages never quote a host or a port, because this part of a malformed URI may be a username or a password.
+Error messages never quote a host or a port, because this part of a malformed URI may be a username or
+a password.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from gmongo.errors import InvalidHost
 
 DEFAULT_PORT = 27017
 _SOCKET_SUFFIX = ".sock"
-_PORT = re.compile(r"0*[0-9]{1,5}")
+_PORT_PATTERN = re.compile(r"0*[0-9]{1,5}")
 
 Address = tuple[str, int | None]
 
@@ -87,7 +88,7 @@ def is_on_this_machine(address: Address) -> bool:
 
 
 def _checked_port(port: str) -> int:
-    if not _PORT.fullmatch(port) or not 1 <= int(port) <= 65535:
+    if not _PORT_PATTERN.fullmatch(port) or not 1 <= int(port) <= 65535:
         raise InvalidHost(
             "a port must be a number from 1 to 65535; if the URI has a username and password,"
             " percent-encode them with urllib.parse.quote_plus"

@@ -6,7 +6,7 @@ from collections import UserDict
 from collections.abc import Mapping
 from typing import Any
 
-from gmongo.options.table import SECRET
+from gmongo.options.table import SECRET_OPTION_NAMES
 
 
 class Options(UserDict[str, Any]):
@@ -32,4 +32,4 @@ class Options(UserDict[str, Any]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return repr({name: "<hidden>" if name in SECRET else value for name, value in self.data.items()})
+        return repr({name: "<hidden>" if name in SECRET_OPTION_NAMES else value for name, value in self.data.items()})

@@ -1,6 +1,7 @@
 """Validators of options whose values are Python objects. A URI cannot contain these options.
 
-The validators recognise a class of a higher layer by its name, because this layer does not import higher layers.
+The validators recognise a class of a higher layer by its name, because this layer does not import
+higher layers.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ from gmongo._documents import Document
 from gmongo.errors import ConfigurationError, InvalidOption, InvalidURI
 from gmongo.options.mapping import Options
 from gmongo.options.notices import notice
-from gmongo.options.rules import exclusive_tls_options
-from gmongo.options.table import Option, Repeat, Source, find_option, protects, unknown_option
-from gmongo.options.uri_parts import ESCAPE_THE_USERINFO
+from gmongo.options.rules import find_tls_contradiction
+from gmongo.options.table import Option, Repeat, Source, find_option, protects, unknown_option_message
+from gmongo.options.uri_parts import USERINFO_RULE
 
 _NAME_WITH_VALUE = re.compile(r"(?<![A-Za-z0-9%])([A-Za-z]+)=")
 
@@ -54,7 +54,7 @@ def _split_pairs(opts: str) -> Pairs:
         refuse_hidden_options(value)
         option = find_option(name)
         if option is None and "@" in opts:
-            raise InvalidURI(f"{ESCAPE_THE_USERINFO}; an '@' in the value of an option must be percent-encoded, too")
+            raise InvalidURI(f"{USERINFO_RULE}; an '@' in the value of an option must be percent-encoded, too")
         pairs.append((name, value if option is not None and option.decodes else unquote_plus(value)))
     return pairs
 
@@ -81,12 +81,12 @@ def refuse_hidden_options(text: str) -> None:
         option = find_option(name)
         if option is not None and option.protects:
             raise InvalidURI(
-                f"{option.name}= must be an option of its own: a '?' precedes the first option, an '&' each later one"
+                f"{option.name}= must be an option of its own: a '?' precedes the first option, '&' each later option"
             )
 
 
 def _refuse_contradictions(pairs: Pairs) -> None:
-    complaint = exclusive_tls_options({name.lower() for name, _ in pairs})
+    complaint = find_tls_contradiction({name.lower() for name, _ in pairs})
     if complaint:
         raise InvalidURI(complaint)
     flags: dict[str, str] = {}
@@ -153,7 +153,7 @@ def _find_uri_option(name: str, quoted: bool) -> Option:
     option = find_option(name)
     if option is None:
         hidden = "Unknown option, whose name is not shown because it may belong to a secret that is not percent-encoded"
-        raise ConfigurationError(unknown_option(name, in_uri=True) if quoted else hidden)
+        raise ConfigurationError(unknown_option_message(name, in_uri=True) if quoted else hidden)
     if option.source is Source.KEYWORD:
         raise InvalidOption(f"{option.name} must be a keyword argument; it cannot be given in a URI")
     return option

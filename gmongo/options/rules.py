@@ -7,7 +7,7 @@ from itertools import combinations
 
 from gmongo._documents import Document, DocumentDict
 from gmongo.errors import ConfigurationError, InvalidOption, InvalidURI
-from gmongo.options.table import find_option, unknown_option
+from gmongo.options.table import find_option, unknown_option_message
 
 DEFAULT_MAX_POOL_SIZE = 100
 MIN_HEARTBEAT_SECONDS = 0.5
@@ -22,7 +22,7 @@ _EXCLUSIVE_TLS_OPTIONS = (
         "tlsDisableCertificateRevocationCheck",
     ),
 )
-TLS_DETAILS = (
+TLS_DETAIL_OPTIONS = (
     "tlsInsecure",
     "tlsAllowInvalidCertificates",
     "tlsAllowInvalidHostnames",
@@ -34,10 +34,10 @@ TLS_DETAILS = (
     "tlsDisableOCSPEndpointCheck",
 )
 _SRV_OPTIONS = ("srvServiceName", "srvMaxHosts", "srvAllowedHostsSuffix", "srv_host_validator")
-_LIMITS_OF_LATE_REPLIES = ("drainLateRepliesMS", "drainLateRepliesBytes")
+_LATE_REPLY_LIMIT_OPTIONS = ("drainLateRepliesMS", "drainLateRepliesBytes")
 
-# Pairs of options that must not both be set to a true value. "srv" means a mongodb+srv URI. In a message, a name in
-# braces is the value of the option, or the number of hosts.
+# Pairs of options that must not both be set to a true value. "srv" means a mongodb+srv URI. In a
+# message, a name in braces is the value of the option, or the number of hosts.
 _EXCLUSIVE_OPTIONS = (
     ("directconnection", "srv", "directConnection=true cannot be used with mongodb+srv"),
     ("directconnection", "several_hosts", "directConnection=true needs exactly one host, not {hosts}"),
@@ -53,15 +53,16 @@ _EXCLUSIVE_OPTIONS = (
     ),
 )
 
-# Each rule has a condition on the options of a client. If the condition is true, the message is an error.
+# Each rule has a condition on the options of a client, and the message of the error if the condition
+# is true.
 _CLIENT_RULES: tuple[tuple[Callable[[Document], object], str], ...] = (
     (
         lambda options: 0 < _get_max_pool_size(options) < options.get("minpoolsize", 0),
         "minPoolSize must not be above maxPoolSize, but {minpoolsize} is above {maxpoolsize}",
     ),
     (
-        lambda options: not options.get("drainlatereplies") and any_option_set(options, _LIMITS_OF_LATE_REPLIES),
-        f"{' and '.join(_LIMITS_OF_LATE_REPLIES)} need drainLateReplies=true",
+        lambda options: not options.get("drainlatereplies") and any_option_set(options, _LATE_REPLY_LIMIT_OPTIONS),
+        f"{' and '.join(_LATE_REPLY_LIMIT_OPTIONS)} need drainLateReplies=true",
     ),
     (
         lambda options: options.get("heartbeatfrequencyms", MIN_HEARTBEAT_SECONDS) < MIN_HEARTBEAT_SECONDS,
@@ -86,7 +87,7 @@ _CLIENT_RULES: tuple[tuple[Callable[[Document], object], str], ...] = (
 
 def check_combination(options: Document, nodes_count: int, srv: bool) -> None:
     """Check that the options of a client, with names in lower case, do not contradict each other."""
-    contradiction = exclusive_tls_options(options)
+    contradiction = find_tls_contradiction(options)
     if contradiction:
         raise InvalidURI(contradiction)
     check_uri(options, nodes_count, srv)
@@ -105,7 +106,7 @@ def check_uri(options: Document, nodes_count: int, srv: bool) -> None:
         raise InvalidOption(f"{', '.join(_SRV_OPTIONS)} can only be used with a mongodb+srv URI")
 
 
-def exclusive_tls_options(names: Collection[str]) -> str | None:
+def find_tls_contradiction(names: Collection[str]) -> str | None:
     """Return the error message if two TLS options exclude each other, or None."""
     for group in _EXCLUSIVE_TLS_OPTIONS:
         for first, second in combinations(group, 2):
@@ -122,15 +123,15 @@ def any_option_set(options: Document, names: Iterable[str]) -> bool:
 def validate_keyword_options(keywords: Document) -> DocumentDict:
     """Check and convert the keyword arguments of MongoClient. Return the options by lower-case name.
 
-    If several keywords differ only in the case of the name, the last keyword takes effect. Different values of a name
-    and its alias, or of a security flag such as ``tlsInsecure``, raise InvalidURI.
+    If several keywords differ only in the case of the name, the last keyword takes effect. Different
+    values of a name and its alias, or of a security flag such as ``tlsInsecure``, raise InvalidURI.
     """
     options: DocumentDict = {}
     names: dict[str, str] = {}
     for name, value in keywords.items():
         option = find_option(name)
         if option is None:
-            raise ConfigurationError(unknown_option(name, in_uri=False))
+            raise ConfigurationError(unknown_option_message(name, in_uri=False))
         checked = option.check(value)
         may_differ = option.insecure is None and names.get(option.key) == name.lower()
         if options.get(option.key, checked) != checked and not may_differ:
@@ -163,7 +164,7 @@ def overriding_options(keywords: Document, uri: Document) -> DocumentDict:
 
 def _relies_on_tls(options: Document) -> bool:
     """Return True if a TLS option names a file or requires a check."""
-    details = ((options.get(name.lower()), find_option(name)) for name in TLS_DETAILS)
+    details = ((options.get(name.lower()), find_option(name)) for name in TLS_DETAIL_OPTIONS)
     return any(value not in (None, option and option.insecure) for value, option in details)
 
 

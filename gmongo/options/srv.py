@@ -47,7 +47,8 @@ class Answer(NamedTuple):
 def lookup(name: str, record_type: str, timeout: float, ref: bool = True) -> Answer:
     """Send a DNS query in a native thread. If the name or the records do not exist, the answer has no records.
 
-    The query with its retries takes at most `timeout` seconds. If `ref` is True, the query keeps the event loop alive.
+    The query with its retries takes at most `timeout` seconds. If `ref` is True, the query keeps the
+    event loop alive.
     """
     import dns.resolver
 
@@ -81,7 +82,7 @@ class SrvName:
     service_name: str = DEFAULT_SERVICE_NAME
     max_hosts: int = 0
     allowed_suffix: str | None = None  # None uses the domain of `hostname`
-    host_validator: Callable[[str], object] | None = None  # returns True to accept a host. None checks the domain.
+    host_validator: Callable[[str], object] | None = None  # returns True to accept a host. None accepts by domain.
     timeout: float = _DEFAULT_TIMEOUT  # the time limit of each DNS query, in seconds
 
     def verified_hosts(self) -> Answer:
@@ -151,7 +152,8 @@ class SrvName:
 def srv_name(hostname: str, options: Document, timeout: float | None = None) -> SrvName:
     """Return the host name of a URI, with the client options for the DNS queries. Convert options that are strings.
 
-    The time limit of each DNS query is `timeout` in seconds. None means connectTimeoutMS, or 20 seconds.
+    The time limit of each DNS query is `timeout` in seconds. None means connectTimeoutMS, or 20
+    seconds.
     """
     fields: DocumentDict = {}
     for key, field in _FIELD_OF_OPTION.items():

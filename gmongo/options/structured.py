@@ -26,7 +26,7 @@ MECHANISMS = (
     "SCRAM-SHA-1",
     "SCRAM-SHA-256",
 )
-READ_PREFERENCES = ("primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest")
+READ_PREFERENCE_MODES = ("primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest")
 STRING_PROPERTIES = (
     "AWS_SESSION_TOKEN",
     "CANONICALIZE_HOST_NAME",

@@ -129,7 +129,7 @@ OPTIONS = (
     Option("enableOverloadRetargeting", validators.boolean, aliases=("enable_overload_retargeting",)),
     Option("baseBackoffMS", validators.seconds),
     Option("readConcernLevel", optional(validators.string)),
-    Option("readPreference", one_of(*structured.READ_PREFERENCES)),
+    Option("readPreference", one_of(*structured.READ_PREFERENCE_MODES)),
     Option("readPreferenceTags", structured.tag_sets, repeat=Repeat.LIST, decodes=True),
     Option("maxStalenessSeconds", validators.staleness),
     _keyword_option("read_preference", objects.read_preference),
@@ -154,7 +154,7 @@ OPTIONS = (
 
 _BY_NAME = {name.lower(): option for option in OPTIONS for name in (option.name, *option.aliases, *option.deprecated)}
 
-SECRET = frozenset(name for name, option in _BY_NAME.items() if option.secret)
+SECRET_OPTION_NAMES = frozenset(name for name, option in _BY_NAME.items() if option.secret)
 """The names of the options whose values must never be shown, in lower case."""
 
 
@@ -175,7 +175,7 @@ _SUCCESSORS = {
     "ssl_match_hostname": "tlsAllowInvalidHostnames (the opposite)",
     "ssl_pem_passphrase": "tlsCertificateKeyFilePassword",
 }
-_NO_LETTERS = re.compile(r"[\W_]+")
+_PUNCTUATION_PATTERN = re.compile(r"[\W_]+")
 
 
 def protects(name: str) -> bool:
@@ -187,12 +187,12 @@ def protects(name: str) -> bool:
     option = find_option(name)
     if option is not None:
         return option.protects
-    letters = _NO_LETTERS.sub("", unicodedata.normalize("NFKC", unquote_plus(name)).lower())
+    letters = _PUNCTUATION_PATTERN.sub("", unicodedata.normalize("NFKC", unquote_plus(name)).lower())
     protective = (key for key, option in _BY_NAME.items() if option.protects)
     return any(each in letters for each in _PROTECTIVE_WORDS) or nearest(letters, protective) is not None
 
 
-def unknown_option(name: str, in_uri: bool) -> str:
+def unknown_option_message(name: str, in_uri: bool) -> str:
     """Return the error message for an unknown option, with a known option that has a similar name."""
     successor = _SUCCESSORS.get(name.lower())
     if successor is not None:

@@ -11,11 +11,11 @@ from gmongo.errors import InvalidURI
 SCHEME = "mongodb://"
 SRV_SCHEME = "mongodb+srv://"
 
-ESCAPE_THE_USERINFO = (
+USERINFO_RULE = (
     "the username and password of a URI must be percent-encoded (RFC 3986): use urllib.parse.quote_plus for each"
 )
-_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_FORM_ENCODED = re.compile(r"[A-Za-z0-9_.~%+-]*")
+_BAD_ESCAPE_PATTERN = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_FORM_ENCODED_PATTERN = re.compile(r"[A-Za-z0-9_.~%+-]*")
 _FORBIDDEN_IN_DATABASE = frozenset('/\\ "$\0')
 
 
@@ -31,7 +31,7 @@ class UriParts(NamedTuple):
 
 
 def split_uri(uri: str) -> UriParts:
-    """Split a connection string. Raise InvalidURI for an unknown scheme, no host, or unencoded credentials."""
+    """Split a connection string. Raise InvalidURI for an unknown scheme, a missing host, or unencoded credentials."""
     srv = uri.startswith(SRV_SCHEME)
     if not srv and not uri.startswith(SCHEME):
         raise InvalidURI(f"a MongoDB URI must begin with {SCHEME!r} or {SRV_SCHEME!r}")
@@ -40,7 +40,7 @@ def split_uri(uri: str) -> UriParts:
     authority, slash, path = before_options.partition("/")
     # An '@' in the path or the options means that a username or password contains an unencoded '/' or '?'.
     if "@" in path or ("@" not in authority and "@" in options.partition("=")[0]):
-        raise InvalidURI(ESCAPE_THE_USERINFO)
+        raise InvalidURI(USERINFO_RULE)
     userinfo, at_sign, hosts = authority.rpartition("@")
     if not hosts:
         raise InvalidURI(
@@ -59,8 +59,8 @@ def parse_userinfo(userinfo: str) -> tuple[str, str]:
     :raises gmongo.errors.InvalidURI: the username is empty, or reserved characters are not
         percent-encoded.
     """
-    if "@" in userinfo or userinfo.count(":") > 1 or _BAD_ESCAPE.search(userinfo):
-        raise InvalidURI(ESCAPE_THE_USERINFO)
+    if "@" in userinfo or userinfo.count(":") > 1 or _BAD_ESCAPE_PATTERN.search(userinfo):
+        raise InvalidURI(USERINFO_RULE)
     username, _, password = userinfo.partition(":")
     if not username:
         raise InvalidURI("the username of a URI must not be empty")
@@ -82,4 +82,4 @@ def parse_namespace(path: str) -> tuple[str | None, str | None]:
 
 
 def _decode(component: str) -> str:
-    return unquote_plus(component) if _FORM_ENCODED.fullmatch(component) else unquote(component)
+    return unquote_plus(component) if _FORM_ENCODED_PATTERN.fullmatch(component) else unquote(component)

@@ -16,8 +16,8 @@ Validator = Callable[[object], Any]
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 _TOO_MANY_MILLISECONDS = 1_000_000_000
-_DIGITS = re.compile(r"-?[0-9]{1,100}")  # int() raises ValueError for thousands of digits
-_SERVICE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,60}[A-Za-z0-9])?")
+_INTEGER_PATTERN = re.compile(r"-?[0-9]{1,100}")  # int() raises ValueError for thousands of digits
+_SERVICE_NAME_PATTERN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,60}[A-Za-z0-9])?")
 _MAX_APPNAME_BYTES = 128
 
 
@@ -147,7 +147,7 @@ def appname(value: object) -> str:
 def service_name(value: object) -> str:
     """Check the name of a service in an SRV record (RFC 6335, up to 62 characters)."""
     name = string(value)
-    if not _SERVICE_NAME.fullmatch(name):
+    if not _SERVICE_NAME_PATTERN.fullmatch(name):
         raise Rejected("a service name of 1 to 62 letters, digits and inner hyphens")
     return name
 
@@ -155,6 +155,6 @@ def service_name(value: object) -> str:
 def _as_integer(value: object, rule: str) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         raise Rejected(rule, wrong_type=True)
-    if isinstance(value, str) and not _DIGITS.fullmatch(value):
+    if isinstance(value, str) and not _INTEGER_PATTERN.fullmatch(value):
         raise Rejected(rule)
     return int(value)

@@ -11,7 +11,7 @@ from gmongo.sdam.server_description import ServerDescription
 from gmongo.server_type import SERVER_TYPE
 from gmongo.wire.address import Address
 
-_KEPT = 100
+_MAX_EVENTS = 100
 
 
 class SdamEvent(NamedTuple):
@@ -21,15 +21,15 @@ class SdamEvent(NamedTuple):
     kind: str
     address: Address
     error: BaseException | None  # Error of the last merged event.
-    times: int  # Number of merged events.
-    first: float  # Time of the first merged event.
+    event_count: int  # Number of merged events.
+    first_moment: float  # Time of the first merged event.
 
 
 class EventLog:
     """Log of the last hundred SDAM events of one topology."""
 
     def __init__(self) -> None:
-        self.events: deque[SdamEvent] = deque(maxlen=_KEPT)
+        self.events: deque[SdamEvent] = deque(maxlen=_MAX_EVENTS)
 
     def record_failed_check(self, description: ServerDescription) -> None:
         self._add_event("check failed", description.address, description.error)
@@ -48,16 +48,16 @@ class EventLog:
                 self._add_event(kind, address, after.error)
 
     def _add_event(self, kind: str, address: Address, error: BaseException | None = None) -> None:
-        times, events = 1, self.events
+        event_count, events = 1, self.events
         moment = first = _clock.monotonic()
         for last in reversed(events):
             if last.address == address:
                 if last.kind == kind and type(last.error) is type(error):
                     events.remove(last)
-                    times += last.times
-                    first = last.first
+                    event_count += last.event_count
+                    first = last.first_moment
                 break
-        events.append(SdamEvent(moment, kind, address, error, times, first))
+        events.append(SdamEvent(moment, kind, address, error, event_count, first))
 
 
 def _describe_change(old: ServerDescription, new: ServerDescription) -> str | None:

@@ -1,4 +1,4 @@
-"""Reply to the hello command of a heartbeat, as heartbeat listeners receive it."""
+"""Reply to the hello command of a heartbeat, in the form that heartbeat listeners receive."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class HelloReply(DocumentDict):
 
     :param document: the reply of the server. This object is a shallow copy of the reply.
     :param awaitable: True for the reply to an awaitable hello. The server sends this reply after a
-        change of its state.
+        change of its state, or after a time limit.
     """
 
     def __init__(self, document: Document, awaitable: bool = False) -> None:

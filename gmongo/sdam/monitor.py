@@ -1,7 +1,8 @@
 """Monitor greenlet of one server (Server Monitoring specification), with the streaming protocol or polling.
 
-A streaming server replies to an awaitable hello after each change of its state. Between checks, the
-greenlet sleeps until the next check is due or requested.
+A streaming server replies to an awaitable hello after each change of its state, or after the
+heartbeat interval. Between polling checks, the greenlet sleeps until the next check is due or
+requested.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class CheckCancelled(AutoReconnect):
 def allows_streaming(mode: str, variables: Mapping[str, str]) -> bool:
     """Return True if the ``serverMonitoringMode`` `mode` allows the streaming protocol.
 
-    The mode ``auto`` forbids the protocol in a serverless function, whose process is frozen between calls.
+    The mode ``auto`` forbids the protocol in a serverless function, whose process is frozen between
+    calls.
     """
     return mode == "stream" or (mode == "auto" and detect_faas_platform(variables) is None)
 
@@ -89,7 +91,8 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         connection = self._connection
         if connection is None:
             return
-        # During a check, the interrupted greenlet closes the connection. Otherwise, no greenlet uses the connection.
+        # During a check, the interrupted greenlet closes the connection. Otherwise, no greenlet uses
+        # the connection.
         if self._checking:
             connection.interrupt(self._make_cancel_error())
         else:
@@ -139,7 +142,8 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         if description is None:
             return False
         self._outcome = description
-        # Ignore requests during the check (SM-25). Listeners of the result may request a further check.
+        # Ignore requests during the check (SM-25). Listeners of the result may request a further
+        # check.
         self._wakeup.clear()
         if (owner := self._owner()) is not None and not self._background.ended:
             owner.server_checked(description)
@@ -172,7 +176,8 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         connection = self._connection or self._new_connection()
         awaited = connection.handshake_done and self._is_awaited(connection, previous)
         started = _clock.monotonic()
-        # Set `_heartbeat` before the event: if a listener closes the client, `close` publishes the heartbeat failure.
+        # Set `_heartbeat` before the event: if a listener closes the client, `close` publishes the
+        # heartbeat failure.
         self._heartbeat = started, awaited
         try:
             self._publish(self._events.heartbeat_started, self.address, connection, awaited)

@@ -27,7 +27,7 @@ _READABLE = _WRITABLE | {SERVER_TYPE.RSSecondary}
 # Servers of these types support retryable writes if they support sessions.
 _RETRYABLE = frozenset({SERVER_TYPE.Mongos, SERVER_TYPE.RSPrimary})
 _EPOCH = datetime(1970, 1, 1)
-_compared_attributes = attrgetter(
+_get_compared_attributes = attrgetter(
     *("address", "server_type", "min_wire_version", "max_wire_version", "me", "all_hosts", "tags"),
     *("replica_set_name", "set_version", "election_id", "primary", "logical_session_timeout_minutes"),
     "topology_version",
@@ -195,7 +195,7 @@ class ServerDescription:
         """Return the values that ``==`` compares. Two equal descriptions may have different times."""
         error = self._error
         text = error and (getattr(error, "_stable_text", None) or str(error))
-        return *_compared_attributes(self), type(error), text
+        return *_get_compared_attributes(self), type(error), text
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ServerDescription):

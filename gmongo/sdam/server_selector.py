@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 # Maximum number of cache entries, one for each read preference. A new topology description clears the cache.
 _CHOICES_KEPT = 64
-_NEGLIGIBLE = 0.001  # seconds by which two time limits may differ
+_NEGLIGIBLE_SECONDS = 0.001  # seconds by which two time limits may differ
 
 
 class Selectable(Protocol):
@@ -111,7 +111,7 @@ class ServerSelector:
         return find() or self._wait_until_found(topology, find, self._compute_end_of_wait(deadline), explain_failure)
 
     @property
-    def waiting(self) -> int:
+    def waiter_count(self) -> int:
         return len(self._queue.waiters)
 
     def waiters(self) -> list[Waiter[TopologyDescription]]:
@@ -202,7 +202,7 @@ class ServerSelector:
     ) -> ServerSelectionTimeoutError:
         """Return the error for a wait with a limit of `limit` seconds that ended at the time `end`."""
         timeout, description = self._settings.server_selection_timeout, topology.description
-        if limit < timeout - _NEGLIGIBLE:
+        if limit < timeout - _NEGLIGIBLE_SECONDS:
             timeout = max(0.0, round(limit, 3))
         option = f" of {limit_text(end)}" if isinstance(end, Seconds) else " (serverSelectionTimeoutMS)"
         # TLS may be the cause. A server without TLS interprets a TLS handshake as the start of a message, and waits.

@@ -15,7 +15,7 @@ from gmongo.wire.address import Address
 
 _log = logging.getLogger("gmongo.topology")
 
-POLLED = (TOPOLOGY_TYPE.Unknown, TOPOLOGY_TYPE.Sharded)
+POLLED_TOPOLOGY_TYPES = (TOPOLOGY_TYPE.Unknown, TOPOLOGY_TYPE.Sharded)
 
 
 class SrvOwner(Protocol):

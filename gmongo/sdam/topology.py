@@ -33,13 +33,13 @@ from gmongo.sdam.server import Server
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.server_selector import ServerSelector
 from gmongo.sdam.settings import TopologySettings
-from gmongo.sdam.srv_monitor import POLLED, SrvMonitor
+from gmongo.sdam.srv_monitor import POLLED_TOPOLOGY_TYPES, SrvMonitor
 from gmongo.sdam.topology_description import TopologyDescription, initial_description
 from gmongo.sdam.transitions import is_stale, replace_srv_hosts, update_topology
 from gmongo.server_type import SERVER_TYPE
 from gmongo.wire.address import Address, address_text
 
-_GRACE = 10.0  # seconds for which operations may continue after the client was closed
+_GRACE_PERIOD = 10.0  # seconds for which operations may continue after the client was closed
 
 
 class _PoolOwner:
@@ -169,7 +169,7 @@ class Topology:
         if pools:
             # The monitors have stopped, and cannot interrupt connections of failed servers. This
             # timer does not keep the event loop alive.
-            get_hub().loop.timer(_GRACE, ref=False).start(_interrupt_operations, pools)
+            get_hub().loop.timer(_GRACE_PERIOD, ref=False).start(_interrupt_operations, pools)
         self._delivery.deliver()
 
     def mark_forked(self) -> None:
@@ -219,8 +219,8 @@ class Topology:
         error = description.error
         if error is not None:
             self.history.record_failed_check(description)
-        # Critical section: if greenlets switched between Unknown and the clear, an operation that
-        # has selected the server could check out an old connection.
+        # Critical section: if greenlets switched between the change to Unknown and the clear, an
+        # operation with a selected server could check out an old connection.
         with self._delivery:
             self.apply(description, error, interrupt=isinstance(error, NetworkTimeout))
         self._delivery.deliver(wait=False)  # a monitor does not wait for listener calls of other greenlets
@@ -229,7 +229,7 @@ class Topology:
         """Return True if the SRV monitor must query DNS for hosts. Replica sets and load balancers need no query."""
         # `hub` is None in a forked child that has not used the client.
         in_use = self.hub is not None and self._opened
-        return in_use and not self.settings.load_balanced and self.description.topology_type in POLLED
+        return in_use and not self.settings.load_balanced and self.description.topology_type in POLLED_TOPOLOGY_TYPES
 
     def seeds_found(self, settings: TopologySettings) -> None:
         """Start the topology with the seeds in `settings`."""
@@ -373,4 +373,5 @@ def _interrupt_operations(pools: list[Pool]) -> None:
     """Interrupt the operations of a closed client that are still in progress."""
     for pool in pools:
         where = address_text(pool.address)
-        pool.interrupt(AutoReconnect(f"{where}: the operation was in progress {_GRACE:g} s after MongoClient.close()"))
+        text = f"{where}: the operation was in progress {_GRACE_PERIOD:g} s after MongoClient.close()"
+        pool.interrupt(AutoReconnect(text))

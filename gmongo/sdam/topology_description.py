@@ -28,9 +28,9 @@ class TopologyDescription:
     :param max_election_id: highest election ID of a primary.
     :param topology_settings: topology settings of the client.
 
-    `sessions_usable` is the number of seconds for which an unused session remains usable. The number
-    is one minute less than the session timeout of the servers, or infinite if no session timeout is
-    known.
+    `session_usable_seconds` is the number of seconds for which an unused session remains usable. The
+    number is one minute less than the session timeout of the servers, or infinite if no session
+    timeout is known.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class TopologyDescription:
         self._max_set_version = max_set_version
         self._max_election_id = max_election_id
         self._settings = topology_settings
-        self._incompatible = _find_incompatibility(self._servers.values())
+        self._compatibility_error = _find_incompatibility(self._servers.values())
         timeout = self._logical_session_timeout_minutes = _find_session_timeout(self.readable_servers)
-        self.sessions_usable = inf if timeout is None else (timeout - 1) * 60.0
+        self.session_usable_seconds = inf if timeout is None else (timeout - 1) * 60.0
 
     topology_type: int = read_only("_topology_type", "One of :data:`~gmongo.topology_description.TOPOLOGY_TYPE`.")
     replica_set_name: str | None = read_only("_replica_set_name", "Name of the replica set.")
@@ -67,13 +67,13 @@ class TopologyDescription:
 
         :raises ConfigurationError: a server is too old or too new.
         """
-        if self._incompatible:
-            raise ConfigurationError(self._incompatible)
+        if self._compatibility_error:
+            raise ConfigurationError(self._compatibility_error)
 
     @property
     def compatibility_error(self) -> str | None:
         """Error text that names a server whose wire versions gmongo does not support, or None."""
-        return self._incompatible
+        return self._compatibility_error
 
     def server_descriptions(self) -> dict[Address, ServerDescription]:
         """Return the server descriptions by address."""

@@ -18,7 +18,7 @@ from gmongo.wire.address import Address
 if TYPE_CHECKING:
     from gmongo.sdam.topology_description import TopologyDescription
 
-_MEMBERS = (SERVER_TYPE.RSSecondary, SERVER_TYPE.RSArbiter, SERVER_TYPE.RSOther)
+_MEMBER_TYPES = (SERVER_TYPE.RSSecondary, SERVER_TYPE.RSArbiter, SERVER_TYPE.RSOther)
 _NULL_ID = ObjectId("0" * 24)
 
 
@@ -103,7 +103,7 @@ class _Update:
                 self._remove_server()
         elif server_type == SERVER_TYPE.Mongos:
             self.kind = TOPOLOGY_TYPE.Sharded
-        elif server_type == SERVER_TYPE.RSPrimary or server_type in _MEMBERS:
+        elif server_type == SERVER_TYPE.RSPrimary or server_type in _MEMBER_TYPES:
             self.kind = TOPOLOGY_TYPE.ReplicaSetNoPrimary
             self._update_replica_set()
 
@@ -117,9 +117,9 @@ class _Update:
             self._remove_server()
         elif server_type == SERVER_TYPE.RSPrimary:
             self._update_from_primary()
-        elif server_type in _MEMBERS and self.kind == TOPOLOGY_TYPE.ReplicaSetWithPrimary:
+        elif server_type in _MEMBER_TYPES and self.kind == TOPOLOGY_TYPE.ReplicaSetWithPrimary:
             self._update_from_member_with_primary()
-        elif server_type in _MEMBERS:
+        elif server_type in _MEMBER_TYPES:
             self._update_from_member_without_primary()
         has_primary = any(server.server_type == SERVER_TYPE.RSPrimary for server in self.servers.values())
         self.kind = TOPOLOGY_TYPE.ReplicaSetWithPrimary if has_primary else TOPOLOGY_TYPE.ReplicaSetNoPrimary

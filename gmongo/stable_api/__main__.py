@@ -18,9 +18,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a program with an audit of all clients, and write the report at the end of the program.
 
     Return the exit status of the program. With ``--check``, return 3 if the exit status is 0 and the
-    audit found commands that strict mode would refuse.
+    audit found commands that the server may refuse.
     """
-    options = _parser().parse_args(arguments)
+    options = _create_parser().parse_args(arguments)
     audit = Audit()
     register(audit)
     try:
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _FINDINGS_STATUS if options.check and status == 0 and not audit.is_clean else status
 
 
-def _parser() -> argparse.ArgumentParser:
+def _create_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m gmongo.stable_api",
         description="Run a program, and report its commands that are outside of MongoDB's API version 1.",

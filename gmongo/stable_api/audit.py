@@ -156,11 +156,11 @@ def _show_rich(audit: Audit, stream: TextIO) -> None:
 
 def _summary(audit: Audit) -> str:
     prefix = f"API version 1: {audit.commands} command{'s' if audit.commands != 1 else ''} audited"
-    hindrances = sum(finding.hinders for finding in audit.findings)
+    hindrance_count = sum(finding.hinders for finding in audit.findings)
     if audit.is_clean:
         return f"{prefix}, no command that ServerApi('1', strict=True, deprecation_errors=True) would refuse"
-    noun = "finding" if hindrances == 1 else "findings"
-    return f"{prefix}, {hindrances} {noun} that ServerApi('1', strict=True, deprecation_errors=True) may refuse"
+    noun = "finding" if hindrance_count == 1 else "findings"
+    return f"{prefix}, {hindrance_count} {noun} that ServerApi('1', strict=True, deprecation_errors=True) may refuse"
 
 
 def _table_row(finding: Finding) -> tuple[str, str, str, str]:

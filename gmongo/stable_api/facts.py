@@ -27,7 +27,7 @@ def _command_facts(inside: str = "", outside: str = "", since: str = "5.0") -> C
 
 
 # Parameters that every command may have.
-GENERIC = _name_set(
+GENERIC_PARAMETERS = _name_set(
     "$db $clusterTime $readPreference apiVersion apiStrict apiDeprecationErrors autocommit comment lsid maxTimeMS "
     "readConcern startTransaction txnNumber writeConcern"
 )
@@ -93,9 +93,10 @@ COMMANDS = {
 ALIASES = {"findandmodify": "findAndModify", "deleteIndexes": "dropIndexes"}
 
 # Deprecated commands of API version 1. MongoDB has deprecated only a command for tests.
-DEPRECATED = frozenset({"testDeprecation"})
+DEPRECATED_COMMANDS = frozenset({"testDeprecation"})
 
-# Aggregation stages outside of API version 1. The stage $collStats is part of API version 1 only with the field count.
+# Aggregation stages outside of API version 1. The stage $collStats is part of API version 1 only with
+# the field count.
 STAGES_OUTSIDE = _name_set(
     "$backupCursor $currentOp $indexStats $listCatalog $listLocalSessions $listSampledQueries $listSearchIndexes "
     "$listSessions $operationMetrics $planCacheStats $querySettings $queryStats $rankFusion $search $searchBeta "

@@ -63,14 +63,14 @@ def remarks_on(name: str, command: Document) -> Iterator[Remark]:
     if command_facts is None:
         yield Remark(Verdict.OUTSIDE, name, advice=facts.ADVICE.get(name, ""))
         return
-    if canonical in facts.DEPRECATED:
+    if canonical in facts.DEPRECATED_COMMANDS:
         yield Remark(Verdict.DEPRECATED, name)
     if command_facts.since != "5.0":
         yield Remark(Verdict.NEWER, name, advice=f"since MongoDB {command_facts.since}")
     for parameter in command:
         if parameter in command_facts.outside:
             yield Remark(Verdict.OUTSIDE, name, f"parameter {parameter}")
-        elif parameter != name and parameter not in command_facts.inside and parameter not in facts.GENERIC:
+        elif parameter != name and parameter not in command_facts.inside and parameter not in facts.GENERIC_PARAMETERS:
             yield Remark(Verdict.UNKNOWN, name, f"parameter {parameter}")
     check = _CONTENT_CHECKS.get(canonical)
     if check is not None:
@@ -127,12 +127,12 @@ def _operator_remarks(name: str, value: object) -> Iterator[Remark]:
             yield from _operator_remarks(name, each)
 
 
-def _operators_in(*fields: str) -> Callable[[str, Document], Iterator[Remark]]:
+def _make_operator_check(*fields: str) -> Callable[[str, Document], Iterator[Remark]]:
     """Return a function that checks the operators in the parameters `fields` of a command."""
     return lambda name, command: _operator_remarks(name, [command.get(field) for field in fields])
 
 
-def _filters_in(field: str) -> Callable[[str, Document], Iterator[Remark]]:
+def _make_filter_check(field: str) -> Callable[[str, Document], Iterator[Remark]]:
     """Return a function that checks the filters in a write command. The parameter `field` contains the statements."""
     return lambda name, command: _operator_remarks(
         name, [each.get("q", each.get("filter")) for each in _documents_in(command.get(field))]
@@ -166,13 +166,13 @@ def _documents_in(value: object) -> list[Document]:
 
 _CONTENT_CHECKS: dict[str, Callable[[str, Document], Iterator[Remark]]] = {
     "aggregate": _pipeline_remarks,
-    "bulkWrite": _filters_in("ops"),
-    "count": _operators_in("query"),
+    "bulkWrite": _make_filter_check("ops"),
+    "count": _make_operator_check("query"),
     "create": _pipeline_remarks,
     "createIndexes": _index_remarks,
-    "delete": _filters_in("deletes"),
+    "delete": _make_filter_check("deletes"),
     "explain": _explain_remarks,
-    "find": _operators_in("filter", "projection", "sort"),
-    "findAndModify": _operators_in("query", "sort", "fields"),
-    "update": _filters_in("updates"),
+    "find": _make_operator_check("filter", "projection", "sort"),
+    "findAndModify": _make_operator_check("query", "sort", "fields"),
+    "update": _make_filter_check("updates"),
 }

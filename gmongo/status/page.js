@@ -43,9 +43,9 @@ const updateChildren = (parent, items, key, make, update) => {
 // Create a table. Parameters: its name, its caption, a function that returns the key of an item, and the columns. A
 // column consists of a header, a class, and a function that returns a cell of an item: a text, or a pair of a text and a
 // class. The ARIA roles are explicit, because a narrow page shows rows as blocks.
-let captions = 0;
+let captionCount = 0;
 const table = (name, caption, key, columns) => {
-  const id = `caption-${++captions}`;
+  const id = `caption-${++captionCount}`;
   const body = element("tbody", {role: "rowgroup"});
   const heads = columns.map(([head, kind]) => element("th", {scope: "col", role: "columnheader", class: kind}, head));
   const inside = element("table", {"data-table": name, role: "table", "aria-labelledby": id},
@@ -69,14 +69,14 @@ const table = (name, caption, key, columns) => {
   return made;
 };
 
-const look = {RSPrimary: "good", Standalone: "good", Mongos: "good", LoadBalancer: "good", Unknown: "bad"};
+const typeClasses = {RSPrimary: "good", Standalone: "good", Mongos: "good", LoadBalancer: "good", Unknown: "bad"};
 const ifPool = (pool, value) => pool ? value(pool) : "";
 const problemTable = () => table("wrong", "Problems, the most serious first", each => JSON.stringify([each.what, each.server, each.error]), [
   ["problem", "", each => [each.what, "bad"]], ["server", "", each => each.server], ["duration", "number", each => durationText(each.sinceMS)],
   ["since", "", each => each.event], ["in process", "wide", each => each.in.join(", ")], ["times", "number", each => each.count],
   ["error", "wide", each => each.error]]);
 const servers = () => table("servers", "Servers and their pools", each => each.address, [
-  ["server", "", each => each.address], ["type", "", each => [each.type, look[each.type] || ""]],
+  ["server", "", each => each.address], ["type", "", each => [each.type, typeClasses[each.type] || ""]],
   ["round trip", "number", each => durationText(each.roundTripMS)],
   ["pool", "", ({pool}) => ifPool(pool, () => [pool.state, pool.state === "ready" ? "" : "wait"])],
   ["in use", "number", ({pool}) => ifPool(pool, () => `${pool.inUse} of ${pool.maxPoolSize || "∞"}`)],
@@ -90,13 +90,13 @@ const operations = () => table("operations", "Operations that use a connection o
   ["phase", "", each => [each.phase, each.phase === "on a connection" ? "" : "wait"]], ["operation", "wide", each => each.operation],
   ["server", "", each => each.server], ["connection", "number", each => each.connection === null ? "" : each.connection],
   ["duration", "number", each => durationText(each.sinceMS)], ["greenlet", "wide", each => each.greenlet]]);
-const parts = [["selection", "selectionMS"], ["check-out", "checkOutMS"], ["connecting", "connectingMS"], ["server", "serverMS"],
+const phases = [["selection", "selectionMS"], ["check-out", "checkOutMS"], ["connecting", "connectingMS"], ["server", "serverMS"],
   ["network", "networkMS"], ["decoding", "decodingMS"], ["back-off", "backOffMS"], ["driver", "driverMS"]];
 // The phases of a slow operation, the longest phase first. Phases below one percent of the duration are omitted.
-const phaseText = each => parts.map(([head, name]) => [each[name], head]).filter(([ms]) => ms > each.durationMS / 100)
+const phaseText = each => phases.map(([head, name]) => [each[name], head]).filter(([ms]) => ms > each.durationMS / 100)
   .sort(([one], [other]) => other - one).map(([ms, head]) => `${head} ${durationText(ms)}`).join(", ");
 const slow = () => table("slow", "Slow operations and the durations of their phases, the latest first",
-  each => JSON.stringify([each.operation, each.server, each.durationMS, ...parts.map(([, name]) => each[name])]), [
+  each => JSON.stringify([each.operation, each.server, each.durationMS, ...phases.map(([, name]) => each[name])]), [
   ["operation", "", each => each.operation], ["duration", "number", each => durationText(each.durationMS)], ["phases", "", phaseText],
   ["attempts", "number", each => each.tries], ["ago", "number", each => durationText(each.agoMS)], ["error", "wide", each => each.error || ""],
   ["text", "wide", each => each.text || ""]]);
@@ -158,7 +158,7 @@ const trend = (caption, look) => {
     values.push(value);
     if (values.length > SAMPLES) values.shift();
     const most = Math.max(...values), scale = Math.max(most, 1);
-    setText(words, `${caption}: ${Math.round(value)} (of ${countText(values.length, "sample", "samples")} at most ${Math.round(most)})`);
+    setText(words, `${caption}: ${Math.round(value)} (maximum of ${countText(values.length, "sample", "samples")}: ${Math.round(most)})`);
     const first = SAMPLES - values.length;
     line.setAttribute("points", values.map((each, index) => `${first + index},${(29 - 28 * each / scale).toFixed(1)}`).join(" "));
   };

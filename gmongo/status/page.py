@@ -31,8 +31,9 @@ class StatusPage:
 
         app.wsgi_app = DispatcherMiddleware(app.wsgi_app, {"/debug/mongodb": StatusPage()})
 
-    The page has no access control, so the application must protect the page. The page answers only GET and HEAD
-    requests, changes no state, sends no command to servers, and contains no secrets or documents.
+    The page has no access control, so the application must protect the page. The page answers only
+    GET and HEAD requests, changes no state, sends no command to servers, and contains no secrets or
+    documents.
 
     :param directory: the directory in which processes publish their states (see :func:`~gmongo.status.publish`). The
         page shows all states in the directory. None (the default) shows only this process.
@@ -63,7 +64,7 @@ class StatusPage:
         :param start_response: the WSGI function that starts the response.
         """
         if environ.get("REQUEST_METHOD", "GET") not in ("GET", "HEAD"):
-            start_response("405 Method Not Allowed", [("Allow", "GET, HEAD"), *_EMPTY_BODY])
+            start_response("405 Method Not Allowed", [("Allow", "GET, HEAD"), *_EMPTY_BODY_HEADERS])
             return []
         requested = parse_qs(environ.get("QUERY_STRING", "")).get("format", [""])[-1]
         if requested == "json":
@@ -90,7 +91,7 @@ _POLICY = (
     f"default-src 'none'; connect-src 'self'; script-src {_source_hash(_PAGE_TEXT, 'script')}; "
     f"style-src {_source_hash(_PAGE_TEXT, 'style')}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_EMPTY_BODY = [("Content-Type", "text/plain"), ("Content-Length", "0")]
+_EMPTY_BODY_HEADERS = [("Content-Type", "text/plain"), ("Content-Length", "0")]
 _HEADERS = [
     ("Cache-Control", "no-store"),
     ("Content-Security-Policy", _POLICY),

@@ -91,7 +91,7 @@ def _select_mapping(value: Document, shape: Mapping[Any, Any], path: str) -> Doc
         return {printable(name): _select_fields(each, shape[str], f"a field of {path}") for name, each in value.items()}
     fields = {}
     for key, field_shape in shape.items():
-        name = key.removesuffix("?")
+        name = key.removesuffix("?")  # a question mark in the schema marks an optional field
         if name in value:
             fields[name] = _select_fields(value[name], field_shape, f"{name} of {path}")
         elif name == key:

@@ -24,7 +24,7 @@ _PAGES = {"1": (SERVERS, POOLS), "2": (OPERATIONS,), "3": (SLOW,), "4": (EVENTS,
 _SCROLL_STEPS = {"\x1b[A": -1, "k": -1, "\x1b[B": 1, "j": 1, "\x1b[5~": -10, "\x1b[6~": 10, " ": 10}
 _HELP = "1 pools 2 operations 3 slow 4 events  s sort r reverse ↑↓ scroll p pause q quit"
 _KEY_PATTERN = re.compile(r"\x1b\[[0-9;]*[A-Za-z~]|.", re.DOTALL)
-_REFRESH = 1.0  # seconds between two refreshes
+_REFRESH_INTERVAL = 1.0  # seconds between two refreshes
 
 States = list[DocumentDict]
 
@@ -80,10 +80,10 @@ def watch(console: Console, read_states: Callable[[], States]) -> None:
     screen = Screen()
     with _key_reader() as read_keys, Live(console=console, auto_refresh=False, screen=True) as live:
         while True:
-            states, until = read_states(), _clock.monotonic() + _REFRESH
-            while screen.is_paused or _clock.monotonic() < until:
+            states, refresh_at = read_states(), _clock.monotonic() + _REFRESH_INTERVAL
+            while screen.is_paused or _clock.monotonic() < refresh_at:
                 live.update(screen.visible_part(states, console), refresh=True)
-                for key in read_keys(_REFRESH if screen.is_paused else until - _clock.monotonic()):
+                for key in read_keys(_REFRESH_INTERVAL if screen.is_paused else refresh_at - _clock.monotonic()):
                     if key == "q":
                         return
                     screen.press(key, console.width)

@@ -26,9 +26,9 @@ _MAX_OPERATIONS = 200  # maximum number of operations of each client
 def process_state(query_text: bool = False) -> DocumentDict:
     """Return the state of the clients in this process as JSON values, without I/O. Any thread may call this function.
 
-    The mapping has ``process`` (the process ID), ``version`` (of gmongo), ``requests`` and ``clients``. ``requests`` is
-    the number of sent requests (including heartbeats) plus the number of calls of this function. An open client has
-    these fields, with times in milliseconds:
+    The mapping has ``process`` (the process ID), ``version`` (of gmongo), ``requests`` and
+    ``clients``. ``requests`` is the number of sent requests (including heartbeats) plus the number of
+    calls of this function. An open client has these fields, with times in milliseconds:
 
     - ``number``: the number of the client, in the order in which the process created its clients.
     - ``application``: the option ``appName``.
@@ -39,8 +39,8 @@ def process_state(query_text: bool = False) -> DocumentDict:
     - ``history``: the latest failed heartbeats, elections, and added and removed servers.
     - ``retries``: the counters of retries.
 
-    :param query_text: True to include the text of slow operations, which contains user data; False by default. Clients
-        keep the text if ``tracing`` has a ``query_text_max_length``.
+    :param query_text: True to include the text of slow operations, which contains user data; False by
+        default. Clients keep the text if ``tracing`` has a ``query_text_max_length``.
     """
     executors = sorted((each for each in list_forkables() if _is_shown(each)), key=lambda each: each.number)
     clients = [_client_state(each) for each in executors]
@@ -72,10 +72,10 @@ def _client_state(executor: Executor) -> DocumentDict:
             {**entry, "agoMS": _milliseconds_since(entry["moment"])}
             for observer in (() if executor.observers is None else executor.observers.all)
             if isinstance(observer, SlowOperations)
-            for entry in reversed(list(observer.last))
+            for entry in reversed(list(observer.entries))
         ],
         "history": [_event_state(each) for each in reversed(list(topology.history.events))],
-        "retries": {**overload.stats(), "others": overload.others, "errors": overload.errors},
+        "retries": {**overload.stats(), "others": overload.other_retries, "errors": overload.failed_attempts},
     }
 
 
@@ -123,7 +123,7 @@ def _list_operations(executor: Executor) -> list[DocumentDict]:
                 name = None if phase == "connecting" else each["operation"]
                 usage = each["greenlet"], each["seconds"], each["connection"]
                 running.append(_operation_state(phase, name, label, *usage))
-    for waiting, (operation, since) in executor.backing_off.copy().items():
+    for waiting, (operation, since) in executor.backoffs.copy().items():
         running.append(_operation_state("back-off", operation, "", greenlet_name(waiting), now - since))
     return sorted(running, key=lambda each: -float(each["sinceMS"]))
 
@@ -146,9 +146,9 @@ def _event_state(event: SdamEvent) -> DocumentDict:
         "what": event.kind,
         "server": address_text(event.address),
         "error": _error_text(event.error),
-        "times": event.times,
+        "times": event.event_count,
         "agoMS": _milliseconds_since(event.moment),
-        "sinceMS": _milliseconds_since(event.first),
+        "sinceMS": _milliseconds_since(event.first_moment),
     }
 
 

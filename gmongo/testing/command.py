@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-_NAMES: Mapping[str, str] = json.loads(Path(__file__).with_name("error_names.json").read_text(encoding="utf-8"))
+_ERROR_NAMES: Mapping[str, str] = json.loads(Path(__file__).with_name("error_names.json").read_text(encoding="utf-8"))
 NO_CODE = -1
 """The code of a `CommandError` whose reply has no field ``code``, as in the replies of some old commands."""
 
@@ -18,12 +18,14 @@ class Request:
     """A command that a member received.
 
     :param name: the name of the command, such as ``find``: the name of the first field of `body`.
-    :param body: all fields of the command. A document sequence is a field whose value is a list of documents.
+    :param body: all fields of the command. A document sequence is a field whose value is a list of
+        documents.
     :param database: the value of ``$db``.
     :param member: ``host:port`` of the member or mongos that received the command.
     :param connection: the connectionId of the connection.
     :param repeated: the name of a field that occurs twice in the command; None by default.
-    :ivar killed: a function that returns True if the command was killed; None while the command cannot be killed.
+    :ivar killed: a function that returns True if the command was killed; None while the command
+        cannot be killed.
     """
 
     name: str
@@ -81,14 +83,14 @@ class CommandError(Exception):
         return {**labels, "ok": 0.0, "errmsg": self.message, **code, **self.fields}
 
 
-def find_name(code: int) -> str:
+def find_error_name(code: int) -> str:
     """Return the name of an error code. For a code without a name, return ``Location`` followed by the code."""
-    return _NAMES.get(str(code), f"Location{code}")
+    return _ERROR_NAMES.get(str(code), f"Location{code}")
 
 
 def error(code: int, message: str, labels: Iterable[str] = (), **fields: Any) -> CommandError:
     """Return a CommandError whose name is the name of `code`."""
-    return CommandError(code, find_name(code), message, labels, **fields)
+    return CommandError(code, find_error_name(code), message, labels, **fields)
 
 
 def create_kill_error() -> CommandError:

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from gmongo.testing.simulation import stalled
-from gmongo.testing.simulation.certificates import Tls, certificates, server_context
+from gmongo.testing.simulation.certificates import Tls, certificates, create_server_context
 from gmongo.testing.simulation.cluster import Cluster
 from gmongo.testing.simulation.command_log import CommandLog
 from gmongo.testing.simulation.compression import check_compressors
@@ -71,21 +71,26 @@ class Deployment:
     :meth:`load_balanced`. The `settings` of the four methods are the parameters from `version` to
     `log`. Use the deployment in a ``with`` block, or call :meth:`start` and :meth:`close`.
 
-    :param topology: the kind of the deployment, which :meth:`standalone` and similar methods create.
-    :param traits: for each member, the values of ``tags``, ``priority``, ``hidden`` and ``arbiter`` that differ from
-        the defaults.
+    :param topology: the topology of the deployment, which :meth:`standalone` and similar methods
+        create.
+    :param traits: for each member, the values of ``tags``, ``priority``, ``hidden`` and ``arbiter``
+        that differ from the defaults.
     :param load_balanced: True if the members are behind a load balancer.
-    :param version: the server version, from ``'4.2'`` to ``'8.2'``. The version determines the handshake, the error
-        labels and the supported commands.
-    :param users: the passwords by user name. If `users` is not None, clients must authenticate. A user with a password
-        belongs to ``admin``. A user whose password is None, such as the subject of an X.509 certificate, belongs to
-        ``$external``. The URI contains the credentials of the first user.
-    :param oidc_tokens: the user names by OIDC token. If `oidc_tokens` is not empty, clients must authenticate.
-    :param tls: True for a generated certificate (needs ``trustme``), an ``ssl.SSLContext``, or the paths
-        ``{'certificate': ..., 'ca': ...}``.
-    :param compressors: the compressors that the servers support, from ``'zlib'``, ``'snappy'`` and ``'zstd'``.
+    :param version: the server version, from ``'4.2'`` to ``'8.2'``. The version determines the
+        handshake, the error labels and the supported commands.
+    :param users: the passwords by user name. If `users` is not None, clients must authenticate. A
+        user with a password belongs to ``admin``. A user whose password is None, such as the subject
+        of an X.509 certificate, belongs to ``$external``. The URI contains the credentials of the
+        first user.
+    :param oidc_tokens: the user names by OIDC token. If `oidc_tokens` is not empty, clients must
+        authenticate.
+    :param tls: True for a generated certificate (needs ``trustme``), an ``ssl.SSLContext``, or the
+        paths ``{'certificate': ..., 'ca': ...}``.
+    :param compressors: the compressors that the servers support: any of ``'zlib'``, ``'snappy'`` and
+        ``'zstd'``.
     :param parameters: server parameters, such as ``{'requireApiVersion': True}``.
-    :param write_concern_modes: the custom write concern modes: the texts that ``w`` may have besides ``"majority"``.
+    :param write_concern_modes: the names of custom write concern modes, which ``w`` may have besides
+        ``"majority"``.
     :param port: the port of the first member, or of the load balancer. The other members use the
         following ports. By default each server uses any free port.
     :param log: True if :attr:`commands` keeps the received commands.
@@ -123,15 +128,15 @@ class Deployment:
             topology=topology,
             store=Store(version=release[:2], replicated=topology.has_cluster_time, sharded=sharded),
             users=Users(users, oidc_tokens),
-            parameters=Parameters({**_create_mechanisms(users, oidc_tokens), **(parameters or {})}),
-            tls=server_context(tls),
+            parameters=Parameters({**_create_mechanism_field(users, oidc_tokens), **(parameters or {})}),
+            tls=create_server_context(tls),
             compressors=check_compressors(compressors),
             write_concern_modes=frozenset(write_concern_modes),
         )
         self._cluster.log.enabled = log
         self._has_balancer = load_balanced
         self._balancer: LoadBalancer | None = None
-        self._running = False
+        self._was_started = False
         self.members = Members([], topology)
 
     @classmethod
@@ -206,12 +211,12 @@ class Deployment:
         :raises RuntimeError: the deployment was started before.
         :raises OSError: the port is in use.
         """
-        if self._running:
+        if self._was_started:
             raise RuntimeError("the deployment was started before, and a deployment starts only once")
-        self._running = True
+        self._was_started = True
         try:
-            for number, traits in enumerate(self._traits, start=int(self._has_balancer)):
-                port = self._port and self._port + number
+            for port_offset, traits in enumerate(self._traits, start=int(self._has_balancer)):
+                port = self._port and self._port + port_offset
                 member = Member(self._cluster, port=port, traits=traits, load_balanced=self._has_balancer)
                 self.members.append(member)
                 self._topology.members.append(member)
@@ -293,10 +298,11 @@ class Deployment:
         :param name: the name of a supported fail point; ``"failCommand"`` by default.
         :param mode: ``"alwaysOn"`` (the default), ``"off"``, ``{"times": n}``, ``{"skip": n}`` or
             ``{"activationProbability": p}``.
-        :param data: the data of the fail point, such as ``{'failCommands': ['insert'], 'errorCode': 91}``.
+        :param data: the data of the fail point, such as ``{'failCommands': ['insert'], 'errorCode':
+            91}``.
         :param member: the member that gets the fail point; None means all members.
-        :raises CommandError: the simulation does not support the fail point or a command in `data`, or `data` is
-            invalid.
+        :raises CommandError: the simulation does not support the fail point or a command in `data`,
+            or `data` is invalid.
         """
         fields = dict(data or {})
         check_commands(fields, list_command_names(self._cluster))
@@ -304,7 +310,7 @@ class Deployment:
         for target in self._select_members(member):
             target.fail_points.configure(name, mode, fields)
             fail_points.append(target.fail_points[name])
-        return FailPointHandle(lambda: sum(fail_point.entered for fail_point in fail_points))
+        return FailPointHandle(lambda: sum(fail_point.affected_count for fail_point in fail_points))
 
     def rate_limit(
         self,
@@ -316,8 +322,9 @@ class Deployment:
     ) -> None:
         """Limit how many requests and new connections each member accepts per second.
 
-        A request above the limit fails with error code 462 (IngressRequestRateLimitExceeded) and with the labels
-        SystemOverloadedError and RetryableError. The member closes each new connection above the limit.
+        A request above the limit fails with error code 462 (IngressRequestRateLimitExceeded) and with
+        the labels SystemOverloadedError and RetryableError. The member closes each new connection
+        above the limit.
 
         :param requests: the accepted requests per second; None means no limit.
         :param connections: the accepted new connections per second; None means no limit.
@@ -330,8 +337,8 @@ class Deployment:
             if value is not None:
                 check_number(name, value)
         values = {
-            **_create_limits("ingressRequestAdmission", "ingressRequestRateLimiterEnabled", requests, burst),
-            **_create_limits(
+            **_create_limit_parameters("ingressRequestAdmission", "ingressRequestRateLimiterEnabled", requests, burst),
+            **_create_limit_parameters(
                 "ingressConnectionEstablishment", "ingressConnectionEstablishmentRateLimiterEnabled", connections, burst
             ),
         }
@@ -352,12 +359,12 @@ class Deployment:
         return list(self.members) if member is None else [member]
 
 
-def _create_limits(prefix: str, enabling_parameter: str, rate: float | None, burst: float) -> dict[str, Any]:
+def _create_limit_parameters(prefix: str, enabling_parameter: str, rate: float | None, burst: float) -> dict[str, Any]:
     if rate is None:
         return {enabling_parameter: False}
     return {enabling_parameter: True, f"{prefix}RatePerSec": float(rate), f"{prefix}BurstCapacitySecs": burst}
 
 
-def _create_mechanisms(users: Mapping[str, str | None] | None, tokens: Mapping[str, str] | None) -> dict[str, Any]:
+def _create_mechanism_field(users: Mapping[str, str | None] | None, tokens: Mapping[str, str] | None) -> dict[str, Any]:
     x509 = ["MONGODB-X509"] if None in (users or {}).values() else []
     return {"authenticationMechanisms": [*MECHANISMS, *x509, *(["MONGODB-OIDC"] if tokens else [])]}

@@ -14,20 +14,22 @@ from gmongo.testing.plan import Plan
 from gmongo.testing.process import TetheredProcess
 from gmongo.testing.remote import RemoteDeployment
 
-_PROGRAM = "gmongo.testing.__main__:main"
+_TARGET = "gmongo.testing.__main__:main"
 _CHECK_INTERVAL = 0.01
 
 
 class DeploymentProcess(RemoteDeployment):
     """A simulated deployment in a separate process.
 
-    The separate process never outlives this process. The class has the API of :class:`~gmongo.testing.Deployment`.
-    Create a deployment with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or
+    The separate process never outlives this process. The class has the API of
+    :class:`~gmongo.testing.Deployment`. Create a deployment with :meth:`standalone`,
+    :meth:`replica_set`, :meth:`sharded` or
     :meth:`load_balanced`. The four methods also accept `start_timeout` and `environment`.
     Alternatively, pass the command-line arguments of ``python -m gmongo.testing`` to the class. Use
     the deployment in a ``with`` block, or call :meth:`start` and :meth:`close`.
 
-    :param arguments: the command-line arguments of ``python -m gmongo.testing``, such as ``"--replica-set", "3"``.
+    :param arguments: the command-line arguments of ``python -m gmongo.testing``, such as
+        ``"--replica-set", "3"``.
     :param start_timeout: seconds until the deployment must be ready.
     :param environment: environment variables to set in addition to the variables of this process.
     """
@@ -61,9 +63,9 @@ class DeploymentProcess(RemoteDeployment):
         own_socket, child_socket = socket.socketpair()
         self._channel = Channel(own_socket)
         try:
-            number = child_socket.fileno()
+            fd = child_socket.fileno()
             self._process = TetheredProcess(
-                _PROGRAM, [*self._arguments, "--control", str(number)], environment=self._environment, pass_fds=[number]
+                _TARGET, [*self._arguments, "--control", str(fd)], environment=self._environment, pass_fds=[fd]
             )
             child_socket.close()
             self._channel.send({"plan": self._plan})
@@ -98,4 +100,4 @@ class DeploymentProcess(RemoteDeployment):
 
 
 def _read_output(process: TetheredProcess) -> str:
-    return f"Its output was:\n{process.output() or '(nothing)'}"
+    return f"The output of the process was:\n{process.output() or '(nothing)'}"

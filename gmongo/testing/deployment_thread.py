@@ -21,13 +21,16 @@ class DeploymentThread(RemoteDeployment):
     """A simulated deployment in a native thread with a separate hub.
 
     The deployment starts in milliseconds and needs no monkey-patching. The class has the API of
-    :class:`~gmongo.testing.Deployment`. Create a deployment with :meth:`standalone`, :meth:`replica_set`,
-    :meth:`sharded` or :meth:`load_balanced`. Use the deployment in a ``with`` block, or call :meth:`start` and
-    :meth:`close`. All threads share the Python interpreter. Therefore long computations in other threads delay this
+    :class:`~gmongo.testing.Deployment`. Create a deployment with :meth:`standalone`,
+        :meth:`replica_set`,
+    :meth:`sharded` or :meth:`load_balanced`. Use the deployment in a ``with`` block, or call
+        :meth:`start` and
+    :meth:`close`. All threads share the Python interpreter. Therefore long computations in other
+        threads delay this
     deployment, but do not delay a :class:`~gmongo.testing.DeploymentProcess`.
 
-    :param plan: the kind and the settings of the deployment, which :meth:`standalone` and similar methods create.
-        None (the default) means a standalone.
+    :param plan: the kind and the settings of the deployment, which :meth:`standalone` and similar
+        methods create. None (the default) means a standalone.
     """
 
     def __init__(self, plan: Plan | None = None) -> None:
@@ -43,8 +46,9 @@ class DeploymentThread(RemoteDeployment):
     def start(self) -> DeploymentThread:
         """Start the thread, and wait until the deployment accepts connections.
 
-        :raises RuntimeError: the deployment is running already, or this program is monkey-patched. The threads of a
-            monkey-patched program are greenlets. In such a program, use :class:`~gmongo.testing.Deployment`.
+        :raises RuntimeError: the deployment is running already, or this program is monkey-patched.
+            The threads of a monkey-patched program are greenlets. In such a program, use
+            :class:`~gmongo.testing.Deployment`.
         :raises OSError: the port is in use.
         """
         if self._thread is not None:

@@ -33,8 +33,8 @@ class EmbeddedDatabase:
 
     gmongo runs each server as a separate program. gmongo does not import or contain the servers.
 
-    :param path: the folder of the data, or the SQLite file of nx-27017. The server creates a missing folder or file. By
-        default the data are temporary, and :meth:`stop` removes the data.
+    :param path: the folder of the data, or the SQLite file of nx-27017. The server creates a missing
+        folder or file. By default the data are temporary, and :meth:`stop` removes the data.
     :param engine: ``"nx"`` (the default) or ``"mongod"``.
     :param start_timeout: seconds until the server must be ready; 30 by default.
     :param program: the path of `mongod`, if the engine is ``"mongod"``. By default the class
@@ -44,14 +44,17 @@ class EmbeddedDatabase:
 
         - `port`: the TCP port (by default, a free port),
         - `fail_points`: True (the default) if the server accepts the command ``configureFailPoint``,
-        - `tls`: True if the server requires TLS, with certificates from :func:`gmongo.testing.certificates`,
+        - `tls`: True if the server requires TLS, with certificates from
+        :func:`gmongo.testing.certificates`,
         - `users`: the passwords by user name. If there are users, clients must authenticate. The
           users have the role ``root``,
-        - `require_api_version`: True if the server refuses commands without a version of the Stable API,
+        - `require_api_version`: True if the server refuses commands without a version of the Stable
+        API,
         - `parameters`: server parameters, such as ``{"ttlMonitorSleepSecs": 1}``,
-        - `compressors`: the names of compressors, separated by commas, ``"snappy,zstd,zlib"`` by default.
-    :raises ValueError: `engine` is unknown, a setting is invalid, or a setting is given for another engine than
-        ``"mongod"``.
+        - `compressors`: the names of compressors, separated by commas, ``"snappy,zstd,zlib"`` by
+        default.
+    :raises ValueError: `engine` is unknown, a setting is invalid, or a setting is given for another
+        engine than ``"mongod"``.
     :raises TypeError: a keyword argument is not the name of a setting.
     """
 
@@ -158,11 +161,12 @@ class EmbeddedDatabase:
 def database_uri(engine: str | None = None) -> Iterator[str]:
     """Yield the value of ``MONGODB_URI``.
 
-    If the environment variable is not set, yield the URI of a new embedded database, which stops after the ``with``
-    block.
+    If the environment variable is not set, yield the URI of a new embedded database, which stops
+    after the ``with`` block.
 
     :param engine: the engine of the embedded database. The default is the result of `default_engine`.
-    :raises EmbeddedDatabaseError: ``MONGODB_URI`` is not set, and the embedded database cannot be started.
+    :raises EmbeddedDatabaseError: ``MONGODB_URI`` is not set, and the embedded database cannot be
+        started.
     """
     configured_uri = os.environ.get(URI_VARIABLE)
     if configured_uri:

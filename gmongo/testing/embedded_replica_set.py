@@ -15,29 +15,30 @@ from gmongo.testing.mongod.server import Server
 from gmongo.testing.mongod.settings import Settings
 
 _CHECK_INTERVAL = 0.05  # seconds
-_ALREADY_INITIALIZED = 23
+_ALREADY_INITIALIZED_CODE = 23
 
 
 class EmbeddedReplicaSet:
     """A replica set of `mongod` processes on the loopback interface, with temporary data.
 
-    Use the class in a ``with`` block, or call :meth:`start` and :meth:`close`. All processes end with this process,
-    even if this process is killed. While a method waits for the members, other greenlets run. MongoDB's server is under
-    the Server Side Public License (SSPL). gmongo runs the server as a separate program.
+    Use the class in a ``with`` block, or call :meth:`start` and :meth:`close`. All processes end with
+    this process, even if this process is killed. While a method waits for the members, other
+    greenlets run. MongoDB's server is under the Server Side Public License (SSPL). gmongo runs the
+    server as a separate program.
 
-    Each member is a :class:`~gmongo.testing.mongod.server.Server` with the methods `kill` (SIGKILL), `stop` (SIGSTOP),
-    `resume` (SIGCONT), `step_down` and `restart`.
+    Each member is a :class:`~gmongo.testing.mongod.server.Server` with the methods `kill` (SIGKILL),
+    `stop` (SIGSTOP), `resume` (SIGCONT), `step_down` and `restart`.
 
     :param members: the number of members; 3 by default.
     :param name: the name of the replica set; ``"rs0"`` by default.
-    :param program: the path of `mongod`. By default the class searches ``GMONGO_MONGOD``, the wheel that
-        ``gmongo[mongod]`` installs, and ``PATH``, in this order.
+    :param program: the path of `mongod`. By default the class searches ``GMONGO_MONGOD``, the wheel
+        that ``gmongo[mongod]`` installs, and ``PATH``, in this order.
     :param election_timeout: seconds after which the members elect another primary; 2 by default.
     :param start_timeout: seconds until a primary must be elected; 120 by default.
-    :param settings: the settings of all members, which :class:`~gmongo.testing.EmbeddedDatabase` describes. `port` is
-        the port of the first member, and the other members have the next ports.
-    :raises ValueError: the number of members is not from 1 to 7, a setting is invalid, or `require_api_version` is True
-        without `users`.
+    :param settings: the settings of all members, which :class:`~gmongo.testing.EmbeddedDatabase`
+        describes. `port` is the port of the first member, and the other members have the next ports.
+    :raises ValueError: the number of members is not from 1 to 7, a setting is invalid, or
+        `require_api_version` is True without `users`.
     :raises TypeError: a keyword argument is not the name of a setting.
 
     :ivar members: the members; empty before the start.
@@ -55,7 +56,7 @@ class EmbeddedReplicaSet:
     ) -> None:
         if not 1 <= members <= 7:
             raise ValueError(f"members must be from 1 to 7, not {members!r:.20}")
-        self._number, self.name, self._program = members, name, program
+        self._member_count, self.name, self._program = members, name, program
         self._election_timeout, self._start_timeout = election_timeout, start_timeout
         self._settings = Settings.create("EmbeddedReplicaSet", settings)
         if self._settings.require_api_version and not self._settings.users:
@@ -97,11 +98,12 @@ class EmbeddedReplicaSet:
         return [member for member in self.members if self._hello(member).get("secondary")]
 
     def start(self) -> EmbeddedReplicaSet:
-        """Start all members, initiate the replica set, create the users, and wait until all members have data.
+        """Start all members, initiate the replica set, create the users, and wait for a primary and secondaries.
 
-        :raises EmbeddedDatabaseError: no `mongod` is installed, the `mongod` does not run on this machine, a member
-            ended, or the members elected no primary in time. If a member ended, the error message contains the last
-            lines of the member's log. After the error, no process and no temporary folder remains.
+        :raises EmbeddedDatabaseError: no `mongod` is installed, the `mongod` does not run on this
+            machine, a member ended, or the members elected no primary in time. If a member ended, the
+            error message contains the last lines of the member's log. After the error, no process and
+            no temporary folder remains.
         """
         if self.members:
             raise EmbeddedDatabaseError("the replica set is running already")
@@ -110,11 +112,11 @@ class EmbeddedReplicaSet:
         try:
             self.members = [
                 Server(program, self._settings, replica_set=self.name, port=self._settings.port_of(number))
-                for number in range(self._number)
+                for number in range(self._member_count)
             ]
             gevent.joinall([gevent.spawn(member.start, deadline) for member in self.members], raise_error=True)
             self._initiate()
-            self.primary.create_users(self._number)
+            self.primary.create_users(self._member_count)
             self.await_members(deadline - monotonic())
             for member in self.members:
                 member.require_api_version()
@@ -133,17 +135,18 @@ class EmbeddedReplicaSet:
         try:
             self.members[0].command({"replSetInitiate": config}, without_credentials=True)
         except CommandFailedError as error:
-            if error.reply.get("code") != _ALREADY_INITIALIZED:
+            if error.reply.get("code") != _ALREADY_INITIALIZED_CODE:
                 raise
 
     def await_members(self, timeout: float = 60.0) -> None:
         """Wait until one member is primary and all other members are secondaries.
 
         :param timeout: the longest wait in seconds; 60 by default.
-        :raises EmbeddedDatabaseError: after `timeout` seconds a member is neither primary nor secondary.
+        :raises EmbeddedDatabaseError: after `timeout` seconds a member is neither primary nor
+            secondary.
         """
         deadline = monotonic() + timeout
-        while not self.primary or len(self.secondaries) < self._number - 1:
+        while not self.primary or len(self.secondaries) < self._member_count - 1:
             if monotonic() > deadline:
                 raise EmbeddedDatabaseError(f"not all members are primary or secondary after {timeout:g} seconds")
             gevent.sleep(_CHECK_INTERVAL)

@@ -11,15 +11,15 @@ import gevent
 
 from gmongo.testing.mongod.connection import CommandFailedError, run_command
 from gmongo.testing.mongod.program import EmbeddedDatabaseError
-from gmongo.testing.process import TetheredProcess, new_scratch
+from gmongo.testing.process import TetheredProcess, create_scratch
 
 _HOST = "127.0.0.1"
 _MAX_ATTEMPTS = 5
 _CHECK_INTERVAL = 0.02  # seconds
 _REPLY_TIMEOUT = 5.0  # seconds
-# Seconds from SIGTERM to SIGKILL, because nx-27017 sometimes ignores a SIGTERM. A SIGKILL loses no data, because
-# nx-27017 writes each change to the file before the reply.
-_GRACE = 2.0
+# Seconds from SIGTERM to SIGKILL, because nx-27017 sometimes ignores a SIGTERM. A SIGKILL loses no
+# data, because nx-27017 writes each change to the file before the reply.
+_GRACE_SECONDS = 2.0
 
 
 class NxServer:
@@ -44,10 +44,10 @@ class NxServer:
         # attempt uses another port.
         for _attempt in range(_MAX_ATTEMPTS):
             self.port = _find_free_port()
-            scratch = new_scratch()
-            words = ["--db", str(self._path or scratch / "data.db"), "--host", _HOST, "--port", str(self.port)]
-            words += ["--log-file", str(scratch / "nx-27017.log"), "--pid-file", str(scratch / "nx-27017.pid")]
-            self._process = TetheredProcess("nx_27017.nx_27017:main", words, scratch=scratch)
+            scratch = create_scratch()
+            arguments = ["--db", str(self._path or scratch / "data.db"), "--host", _HOST, "--port", str(self.port)]
+            arguments += ["--log-file", str(scratch / "nx-27017.log"), "--pid-file", str(scratch / "nx-27017.pid")]
+            self._process = TetheredProcess("nx_27017.nx_27017:main", arguments, scratch=scratch)
             if self._becomes_ready(self._process, deadline):
                 return
             self._process.end(0.0)
@@ -56,12 +56,12 @@ class NxServer:
     def end(self) -> None:
         """End the server, and remove its temporary data."""
         if self._process is not None:
-            self._process.end(0.0 if self._path is None else _GRACE)
+            self._process.end(0.0 if self._path is None else _GRACE_SECONDS)
 
     def _becomes_ready(self, process: TetheredProcess, deadline: float) -> bool:
         """Wait for a reply of the server. Return False if a process other than the server uses the port."""
         while True:
-            pid = find_process(self.port, min(deadline - monotonic(), _REPLY_TIMEOUT))
+            pid = find_process_id(self.port, min(deadline - monotonic(), _REPLY_TIMEOUT))
             if pid is not None:
                 return pid == process.pid
             output = f"Its output was:\n{process.output() or '(nothing)'}"
@@ -80,7 +80,7 @@ def _find_free_port() -> int:
     return port
 
 
-def find_process(port: int, timeout: float) -> int | None:
+def find_process_id(port: int, timeout: float) -> int | None:
     """Return the process ID that the server on `port` reports, -1 for a reply without ID, or None without a reply."""
     try:
         pid = run_command((_HOST, port), {"serverStatus": 1}, timeout=timeout).get("pid")

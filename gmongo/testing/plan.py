@@ -1,4 +1,4 @@
-"""The description of a deployment, which a separate thread or process creates."""
+"""The description of a deployment that a separate thread or process creates."""
 
 from __future__ import annotations
 

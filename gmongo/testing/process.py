@@ -15,19 +15,20 @@ from typing import Any
 
 import gevent
 
-_PROGRAM = str(Path(__file__).with_name("tethered.py").absolute())
+_SCRIPT_PATH = str(Path(__file__).with_name("tethered.py").absolute())
 _POLL_INTERVAL = 0.01
-_OUTPUT_CHARACTERS = 4000
+_MAX_OUTPUT_CHARACTERS = 4000
 
 
 class TetheredProcess:
     """A program in a separate process group. The program ends with this process, even if this process is killed.
 
-    :param target: the Python function to call, as ``module:function``, or the absolute path of an executable file.
+    :param target: the Python function to call, as ``module:function``, or the absolute path of an
+        executable file.
     :param arguments: the command-line arguments of the program.
     :param scratch: a directory that :meth:`end` removes; by default a new temporary directory.
-    :param cwd: the working directory, which is also the first entry of a Python program's module search path; by
-        default `scratch`.
+    :param cwd: the working directory, which is also the first entry of a Python program's module
+        search path; by default `scratch`.
     :param environment: environment variables to set in addition to the variables of this process.
     :param pass_fds: file descriptors that the program inherits with unchanged numbers.
     """
@@ -42,11 +43,11 @@ class TetheredProcess:
         environment: Mapping[str, str] | None = None,
         pass_fds: Sequence[int] = (),
     ) -> None:
-        self._scratch = scratch or new_scratch()
+        self._scratch = scratch or create_scratch()
         self._output_path = self._scratch / "output.txt"
-        self._owner = os.getpid()
+        self._owner_pid = os.getpid()
         self._ended = False
-        command = [sys.executable, _PROGRAM, str(self._owner), str(self._scratch), target, *arguments]
+        command = [sys.executable, _SCRIPT_PATH, str(self._owner_pid), str(self._scratch), target, *arguments]
         settings: dict[str, Any] = {
             "cwd": cwd or self._scratch,
             "env": {**os.environ, **(environment or {})},
@@ -54,9 +55,9 @@ class TetheredProcess:
             "start_new_session": True,  # Ctrl-C on the terminal sends no signal to the process group
         }
         try:
-            # Without monkey-patching, this is Popen of the standard library, which works in every native thread and
-            # blocks only briefly. In a monkey-patched process, this is gevent's Popen, which works only with the
-            # default event loop.
+            # Without monkey-patching, this is Popen of the standard library, which works in every
+            # native thread and blocks only briefly. In a monkey-patched process, this is gevent's
+            # Popen, which works only with the default event loop.
             with self._output_path.open("wb") as output:
                 self._process = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, **settings
@@ -76,9 +77,9 @@ class TetheredProcess:
 
     def kill(self) -> None:
         """Send SIGKILL to the process group, and wait until the process ends. The scratch directory remains."""
-        # After `poll` reports the end of the process, another process group may get the number of the group. Therefore
-        # no other greenlet may run between `poll` and `killpg`.
-        if os.getpid() == self._owner and self._process.poll() is None:
+        # After `poll` reports the end of the process, another process group may get the same number.
+        # Therefore no other greenlet may run between `poll` and `killpg`.
+        if os.getpid() == self._owner_pid and self._process.poll() is None:
             os.killpg(self.pid, signal.SIGKILL)
             self._process.wait()
 
@@ -88,14 +89,14 @@ class TetheredProcess:
             text = self._output_path.read_text(encoding="utf-8", errors="replace")
         except OSError:
             return ""
-        return text[-_OUTPUT_CHARACTERS:].strip()
+        return text[-_MAX_OUTPUT_CHARACTERS:].strip()
 
     def end(self, grace: float = 5.0) -> None:
         """Send SIGTERM to the program. If the program still runs after `grace` seconds, kill the process group.
 
         A second call, and a call in a fork of the process that started the program, do nothing.
         """
-        if self._ended or os.getpid() != self._owner:
+        if self._ended or os.getpid() != self._owner_pid:
             return
         self._ended = True
         deadline = monotonic() + grace
@@ -114,6 +115,6 @@ class TetheredProcess:
         self.end()
 
 
-def new_scratch() -> Path:
+def create_scratch() -> Path:
     """Create a temporary directory, and return its path."""
     return Path(tempfile.mkdtemp(prefix="gmongo-"))

@@ -1,10 +1,11 @@
 """Fixtures for pytest. pytest loads the plugin automatically if gmongo is installed.
 
-`mongodb_server` is one real server or replica set for the whole session. `mongodb_client` is a client of this server.
-`mongodb_database` is an empty database for each test. The other fixtures are simulated deployments. Each test gets a
-new deployment, which runs in the hub of the test, in a native thread or in a process. The start of a deployment takes 1
-ms in the hub, some milliseconds in a thread, and 1 s in a process. A fixture imports and starts nothing until a test
-requests the fixture.
+`mongodb_server` is one real server or replica set for the whole session. `mongodb_client` is a client
+of this server. `mongodb_database` is an empty database for each test. `virtual_time` is a virtual
+clock. The other fixtures are simulated deployments. Each test gets a new deployment, which runs in
+the hub of the test, in a native thread or in a process. The start of a deployment takes 1 ms in the
+hub, some milliseconds in a thread, and 1 s in a process. A fixture imports and starts nothing until a
+test requests the fixture.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ def mongodb_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
     """
     from gmongo.testing import shared_server
 
-    members = request.config.getoption("--mongodb-members")
+    member_count = request.config.getoption("--mongodb-members")
     if request.config.getoption("--mongodb-shared") and hasattr(request.config, "workerinput"):
-        context = shared_server.share_server(tmp_path_factory.getbasetemp().parent, members)
+        context = shared_server.share_server(tmp_path_factory.getbasetemp().parent, member_count)
     else:
-        context = shared_server.start_server(members)
+        context = shared_server.start_server(member_count)
     with context as server:
         if server.embedded is None:
             _require_reply(server.uri)

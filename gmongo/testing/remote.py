@@ -31,16 +31,16 @@ class ControlLine:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._lock = threading.Lock()
-        self._number = 0
+        self._request_number = 0
 
     def request(self, name: str, *arguments: Any) -> Any:
         """Send a request after the reply to the previous request, and return the result in the reply."""
         with self._lock:
-            self._number += 1
+            self._request_number += 1
             try:
-                self._channel.send({"number": self._number, "request": name, "arguments": list(arguments)})
+                self._channel.send({"number": self._request_number, "request": name, "arguments": list(arguments)})
                 reply = None
-                while reply is None or reply["number"] != self._number:  # skip replies to interrupted requests
+                while reply is None or reply["number"] != self._request_number:  # skip replies to interrupted requests
                     reply = self._channel.receive(_REPLY_TIMEOUT)
                     if reply is None:
                         raise ConnectionResetError("the deployment has ended")
@@ -72,8 +72,8 @@ def _create_property(name: str) -> property:
 def _create_fault_method(name: str) -> Callable[..., None]:
     """Return a method that calls the method `name` of the member in the remote deployment."""
 
-    def method(self: RemoteMember, *arguments: Any, **named: Any) -> None:
-        self._line.request("fault", self.number, name, list(arguments), named)
+    def method(self: RemoteMember, *arguments: Any, **kwargs: Any) -> None:
+        self._line.request("fault", self.number, name, list(arguments), kwargs)
 
     method.__name__, method.__doc__ = name, getattr(Member, name).__doc__
     return method
@@ -169,9 +169,9 @@ class RemoteNetwork:
         return self._random
 
     @random.setter
-    def random(self, source: random.Random) -> None:
-        self._line.request("set network", "random", list(source.getstate()))
-        self._random = source
+    def random(self, generator: random.Random) -> None:
+        self._line.request("set network", "random", list(generator.getstate()))
+        self._random = generator
 
 
 class RemoteCommandLog(CommandLog):
@@ -327,8 +327,8 @@ class RemoteDeployment:
         *,
         member: RemoteMember | None = None,
     ) -> FailPointHandle:
-        number = self._request("set fail point", name, mode, data, None if member is None else member.number)
-        return FailPointHandle(lambda: int(self._request("count of fail point", number)))
+        handle_number = self._request("set fail point", name, mode, data, None if member is None else member.number)
+        return FailPointHandle(lambda: int(self._request("count of fail point", handle_number)))
 
     @_copy_docstring
     def rate_limit(
@@ -358,8 +358,8 @@ class RemoteDeployment:
         :param name: the name of a method of :class:`~gmongo.testing.simulation.member.Member`.
         :param arguments: the arguments of the method.
         :raises RuntimeError: the deployment is not running.
-        :raises ValueError: the member or the method does not exist, or the method is not possible in the current state
-            of the member.
+        :raises ValueError: the member or the method does not exist, or the method is not possible in
+            the current state of the member.
         """
         try:
             self._request("fault", member, name, list(arguments), {})

@@ -21,41 +21,43 @@ class RunningServer(NamedTuple):
 
 
 @contextmanager
-def start_server(members: int) -> Iterator[RunningServer]:
+def start_server(member_count: int) -> Iterator[RunningServer]:
     """Yield the server of ``MONGODB_URI``, or start a server if the environment variable is not set.
 
-    :param members: the number of members of a new replica set; 0 means a standalone.
+    :param member_count: the number of members of a new replica set; 0 means a standalone.
     """
     configured_uri = os.environ.get(URI_VARIABLE)
     if configured_uri:
         yield RunningServer(configured_uri, None)
         return
-    with EmbeddedReplicaSet(members) if members else EmbeddedDatabase(engine="mongod") as embedded:
+    with EmbeddedReplicaSet(member_count) if member_count else EmbeddedDatabase(engine="mongod") as embedded:
         yield RunningServer(embedded.uri, embedded)
 
 
 @contextmanager
-def share_server(folder: Path, members: int) -> Iterator[RunningServer]:
-    """Yield the server that the first process of the session started. All processes share `folder`.
+def share_server(folder: Path, member_count: int) -> Iterator[RunningServer]:
+    """Yield the server of the session, which the first process starts. All processes share `folder`.
 
-    The first process leaves its ``with`` block, and ends the server, after all other processes have left their blocks.
+    At the end of its ``with`` block, the first process waits until all other blocks have ended, and
+    ends the server.
     """
-    address = folder / "mongodb_uri"
-    with (folder / "mongodb_start").open("a") as start, (folder / "mongodb_users").open("a") as users:
-        fcntl.flock(start, fcntl.LOCK_EX)
-        if address.exists():
-            fcntl.flock(users, fcntl.LOCK_SH)
-            fcntl.flock(start, fcntl.LOCK_UN)
-            yield RunningServer(address.read_text(), None)
+    uri_file = folder / "mongodb_uri"
+    with (folder / "mongodb_start").open("a") as start_lock, (folder / "mongodb_users").open("a") as users_lock:
+        fcntl.flock(start_lock, fcntl.LOCK_EX)
+        if uri_file.exists():
+            fcntl.flock(users_lock, fcntl.LOCK_SH)
+            fcntl.flock(start_lock, fcntl.LOCK_UN)
+            yield RunningServer(uri_file.read_text(), None)
             return  # the end of the outer ``with`` block closes the files, and thereby releases the locks
-        with start_server(members) as server:
-            address.write_text(server.uri)
-            fcntl.flock(start, fcntl.LOCK_UN)
+        with start_server(member_count) as server:
+            uri_file.write_text(server.uri)
+            fcntl.flock(start_lock, fcntl.LOCK_UN)
             try:
                 yield server
             finally:
-                # If another process calls `share_server` now, the process waits for the lock of `start`. After this
-                # process has removed the file with the URI, the other process starts a new server.
-                fcntl.flock(start, fcntl.LOCK_EX)
-                fcntl.flock(users, fcntl.LOCK_EX)
-                address.unlink()
+                # If another process calls `share_server` now, the process waits for `start_lock`.
+                # After this process has removed the file with the URI, the other process starts a new
+                # server.
+                fcntl.flock(start_lock, fcntl.LOCK_EX)
+                fcntl.flock(users_lock, fcntl.LOCK_EX)
+                uri_file.unlink()

@@ -22,8 +22,8 @@ _GRACE = 2.0  # seconds
 def main() -> None:
     """Run the program that the command-line arguments name.
 
-    The script removes the directory `scratch` if the process `parent` ends. The target is ``module:function``, or the
-    absolute path of an executable file.
+    The script removes the directory `scratch` if the process `parent` ends. The target is
+    ``module:function``, or the absolute path of an executable file.
     """
     parent, scratch, target, *arguments = sys.argv[1:]
     threading.Thread(target=_end_with_parent, args=(int(parent), scratch), daemon=True).start()

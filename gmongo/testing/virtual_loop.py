@@ -11,8 +11,8 @@ from typing import Any
 
 import gevent
 
-# The lowest priority of timers. If several timers are due at the same time, the timer with the highest priority fires
-# first, as in libev.
+# The lowest priority of timers. If several timers are due at the same time, the timer with the
+# highest priority fires first, as in libev.
 _LOWEST_PRIORITY = -100
 # Real seconds before each jump while threads exist that did not exist at the start of the loop.
 # The additional threads may poll, and need real time.
@@ -25,15 +25,15 @@ _SOCKET_WAIT_SECONDS = 0.00005
 class VirtualLoop:
     """An event loop with a virtual clock, which replaces the real loop of a hub.
 
-    The real loop continues to serve the sockets and callbacks. While all greenlets wait and no socket is ready, the
-    clock jumps to the time of the next timer. The loop fires one timer, and runs all greenlets that the timer wakes,
-    before the next jump.
+    The real loop continues to serve the sockets and callbacks. While all greenlets wait and no socket
+    is ready, the clock jumps to the time of the next timer. The loop fires one timer, and runs all
+    greenlets that the timer wakes, before the next jump.
 
     :param loop: the real loop.
     :param start: the first value of the clock; by default the value of :func:`time.monotonic`.
     :param date: the time of day at the start, in seconds since 1970; by default the real time of day.
-    :param in_real_time: True if the clock runs at the speed of real time, and jumps only in :meth:`advance`. In this
-        mode, timers wait in real time.
+    :param in_real_time: True if the clock runs at the speed of real time, and jumps only in
+        :meth:`advance`. In this mode, timers wait in real time.
     """
 
     def __init__(
@@ -42,18 +42,18 @@ class VirtualLoop:
         self.real = loop
         self._in_real_time = in_real_time
         start_time = time.monotonic()
-        self._shown = start_time if start is None else start
-        self._offset = self._shown - start_time
-        self._epoch = (time.time() if date is None else date) - self._shown
-        self._jumpers = 0 if in_real_time else 1
-        self._order = itertools.count()
-        self._due: list[tuple[float, int, int, VirtualTimer]] = []
+        self._virtual_now = start_time if start is None else start
+        self._offset = self._virtual_now - start_time
+        self._epoch = (time.time() if date is None else date) - self._virtual_now
+        self._jump_request_count = 0 if in_real_time else 1  # the clock may jump if the count is not 0
+        self._entry_numbers = itertools.count()
+        self._queue: list[tuple[float, int, int, VirtualTimer]] = []
         self._ref_count = 0  # the number of scheduled timers that keep the hub running
-        self._idle = loop.idle(ref=False)
-        self._wake = loop.timer(0, ref=False)
-        self._results: list[Any] = []  # the watchers with which other threads announce results
-        self._threads = _count_other_threads()
-        self._last_idle = -1  # the number of the last iteration of the real loop without an event, -1 after a jump
+        self._idle_watcher = loop.idle(ref=False)
+        self._waker = loop.timer(0, ref=False)
+        self._result_watchers: list[Any] = []  # the watchers with which other threads announce results
+        self._thread_count = _count_other_threads()
+        self._last_idle_iteration = -1  # the last iteration of the real loop without an event, or -1 after a jump
         self._ended = False
         self.io, self.run_callback = loop.io, loop.run_callback  # avoids a slow `__getattr__` in frequent calls
 
@@ -71,7 +71,7 @@ class VirtualLoop:
 
     def monotonic(self) -> float:
         """Return the virtual monotonic time in seconds."""
-        return time.monotonic() + self._offset if self._in_real_time or self._ended else self._shown
+        return time.monotonic() + self._offset if self._in_real_time or self._ended else self._virtual_now
 
     now = monotonic
 
@@ -81,24 +81,24 @@ class VirtualLoop:
 
     def suspend(self, seconds: float) -> None:
         """Advance the clock, and fire no timer. Timers that were due in the skipped time fire after the call."""
-        self._shown += seconds
+        self._virtual_now += seconds
         self._offset += seconds
 
     def advance(self, seconds: float) -> None:
         """Advance the clock by `seconds`. Fire each timer that becomes due, at the time of the timer."""
         timer = self.timer(seconds, priority=_LOWEST_PRIORITY)
-        self._jumpers += 1
+        self._jump_request_count += 1
         try:
             gevent.get_hub().wait(timer)
         finally:
             timer.close()
-            self._jumpers -= 1
+            self._jump_request_count -= 1
             self._prepare_next_timer()
 
     def async_(self, ref: bool = True, priority: int | None = None) -> Any:
         """Return a watcher with which another thread announces a result. The clock does not jump before the result."""
         watcher = self.real.async_(ref, priority)
-        self._results.append(watcher)
+        self._result_watchers.append(watcher)
         return watcher
 
     def timer(self, after: float, repeat: float = 0.0, ref: bool = True, priority: int | None = None) -> VirtualTimer:
@@ -110,8 +110,8 @@ class VirtualLoop:
 
     def add(self, timer: VirtualTimer, after: float) -> None:
         """Schedule a timer, which fires after `after` seconds."""
-        timer.entry = (self.monotonic() + max(0.0, after), -timer.priority, next(self._order), timer)
-        heapq.heappush(self._due, timer.entry)
+        timer.entry = (self.monotonic() + max(0.0, after), -timer.priority, next(self._entry_numbers), timer)
+        heapq.heappush(self._queue, timer.entry)
         self._ref_count += timer.ref
         self._prepare_next_timer()
 
@@ -122,11 +122,11 @@ class VirtualLoop:
 
     def end(self) -> None:
         """End the virtual time. Schedule each timer on the real loop with its remaining time."""
-        scheduled = [entry for entry in self._due if entry[3].entry is entry]
+        scheduled = [entry for entry in self._queue if entry[3].entry is entry]
         virtual_now = self.monotonic()
-        self._due, self._ended = [], True
-        self._idle.close()
-        self._wake.close()
+        self._queue, self._ended = [], True
+        self._idle_watcher.close()
+        self._waker.close()
         for due_time, _priority, _order, timer in sorted(scheduled):
             timer.continue_on(self.real, max(0.0, due_time - virtual_now))
 
@@ -134,47 +134,47 @@ class VirtualLoop:
         """Start the idle watcher if the clock may jump. In real time, start a real timer for the next virtual timer."""
         if self._ended:
             return
-        while self._due and self._due[0][3].entry is not self._due[0]:
-            heapq.heappop(self._due)
-        jumps = bool(self._due and self._jumpers)
+        while self._queue and self._queue[0][3].entry is not self._queue[0]:
+            heapq.heappop(self._queue)
+        jumps = bool(self._queue and self._jump_request_count)
         if jumps:
-            if not self._idle.active:
-                self._idle.start(self._jump)
-            self._idle.ref = self._ref_count > 0
-        elif self._idle.active:
-            self._idle.stop()
+            if not self._idle_watcher.active:
+                self._idle_watcher.start(self._jump)
+            self._idle_watcher.ref = self._ref_count > 0
+        elif self._idle_watcher.active:
+            self._idle_watcher.stop()
         if self._in_real_time:
-            self._wake.close()
-            if self._due and not jumps:
-                self._wake = self.real.timer(max(0.0, self._due[0][0] - self.monotonic()), ref=self._ref_count > 0)
-                self._wake.start(self._fire, update=True)
+            self._waker.close()
+            if self._queue and not jumps:
+                self._waker = self.real.timer(max(0.0, self._queue[0][0] - self.monotonic()), ref=self._ref_count > 0)
+                self._waker.start(self._fire, update=True)
 
     def _jump(self) -> None:
         """Jump to the next timer. The idle watcher calls the method in the hub while nothing else can run."""
-        self._results = [result for result in self._results if result.active]
-        if self._results:
+        self._result_watchers = [result for result in self._result_watchers if result.active]
+        if self._result_watchers:
             return  # another thread computes a result, which needs real time
-        iteration, last_idle = self.real.iteration, self._last_idle
-        self._last_idle = iteration
+        iteration, last_idle = self.real.iteration, self._last_idle_iteration
+        self._last_idle_iteration = iteration
         if iteration != last_idle + 1:
-            time.sleep(_THREAD_WAIT_SECONDS if _count_other_threads() > self._threads else _SOCKET_WAIT_SECONDS)
+            time.sleep(_THREAD_WAIT_SECONDS if _count_other_threads() > self._thread_count else _SOCKET_WAIT_SECONDS)
             return  # the real loop polls the sockets, and calls `_jump` again in the next iteration if nothing can run
-        self._last_idle = -1
+        self._last_idle_iteration = -1
         if self.real.activecnt:  # otherwise no watcher keeps the real loop running, and this iteration is the last
             self._fire(jumps=True)
 
     def _fire(self, jumps: bool = False) -> None:
-        if not self._due:
+        if not self._queue:
             return
-        due_time = self._due[0][0]
+        due_time = self._queue[0][0]
         remaining = due_time - self.monotonic()
         if remaining > 0 and not jumps:
             return self._prepare_next_timer()  # the real timer fired early
         if remaining > 0 and self._in_real_time:
             self._offset += remaining
         elif remaining > 0:
-            self._shown = due_time
-        timer = heapq.heappop(self._due)[3]
+            self._virtual_now = due_time
+        timer = heapq.heappop(self._queue)[3]
         if timer.entry is not None:
             timer.fire()
 
@@ -189,7 +189,7 @@ class VirtualTimer:
     """A timer of a :class:`VirtualLoop`, with the attributes of gevent timers."""
 
     __slots__ = (
-        "__weakref__", "_after", "_continued", "_ref", "_repeat", "args", "callback", "entry",
+        "__weakref__", "_after", "_real_timer", "_ref", "_repeat", "args", "callback", "entry",
         "loop", "priority"
     )  # fmt: skip
 
@@ -200,11 +200,11 @@ class VirtualTimer:
         self.args: tuple[Any, ...] | None = None
         self.entry: tuple[float, int, int, VirtualTimer] | None = None  # the queue entry of an active timer
         self._after, self._repeat, self._ref = after, repeat, ref
-        self._continued: Any = None  # the timer of the real loop that replaces this timer after the end of virtual time
+        self._real_timer: Any = None  # the timer of the real loop after the end of virtual time
 
     @property
     def active(self) -> bool:
-        return self.entry is not None or (self._continued is not None and self._continued.active)
+        return self.entry is not None or (self._real_timer is not None and self._real_timer.active)
 
     @property
     def pending(self) -> bool:
@@ -245,9 +245,9 @@ class VirtualTimer:
         self.callback = self.args = None
         if self.entry is not None:
             self.loop.remove(self)
-        if self._continued is not None:
-            self._continued.close()
-            self._continued = None
+        if self._real_timer is not None:
+            self._real_timer.close()
+            self._real_timer = None
 
     close = stop
 
@@ -265,8 +265,8 @@ class VirtualTimer:
     def continue_on(self, loop: Any, after: float) -> None:
         """Replace the timer by a timer of the real loop, which fires after `after` seconds."""
         self.entry = None
-        self._continued = loop.timer(after, self._repeat, ref=self._ref, priority=self.priority or None)
-        self._continued.start(self.callback, *(self.args or ()))
+        self._real_timer = loop.timer(after, self._repeat, ref=self._ref, priority=self.priority or None)
+        self._real_timer.start(self.callback, *(self.args or ()))
 
     def __enter__(self) -> VirtualTimer:
         return self

@@ -38,7 +38,7 @@ class VirtualTime:
         if isinstance(seed, bool) or not isinstance(seed, (int, float, str)):
             raise TypeError(f"seed is {seed!r}, which is neither a number nor a string")
         self._seed = seed
-        self._chance = contextlib.ExitStack()
+        self._random_context = contextlib.ExitStack()
         self._start = start
         self._date = date
         self._hub: Any = None
@@ -49,19 +49,19 @@ class VirtualTime:
         if self._loop is not None or isinstance(hub.loop, VirtualLoop) or _clock.monotonic is not _REAL_CLOCKS[0]:
             raise RuntimeError("time is virtual already")
         # The order of simultaneous events depends on the phase of the loop. Therefore the virtual
-        # time always begins in one phase: the phase that runs after a timer.
+        # time always begins in the same phase, which runs after a timer.
         gevent.sleep(_SHORTEST_SLEEP)
         self._loop = install_loop(hub, start=self._start, date=self._date)
         self._hub = hub
         _clock.monotonic, _clock.time = self._loop.monotonic, self._loop.seconds
-        self._chance.enter_context(_random.repeatable(self._seed))
+        self._random_context.enter_context(_random.repeatable(self._seed))
         _object_ids.restart()
         return self
 
     def __exit__(self, *_: object) -> None:
         loop, self._loop = self._loop, None
         _clock.monotonic, _clock.time = _REAL_CLOCKS
-        self._chance.close()
+        self._random_context.close()
         _object_ids.restart()
         if loop is not None:
             self._hub.loop = loop.real
@@ -133,5 +133,5 @@ def advance_hub(seconds: float) -> None:
 def check_seconds(seconds: float) -> float:
     """Return `seconds`, or raise a ValueError if `seconds` is negative, infinite or not a number."""
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < float("inf"):
-        raise ValueError(f"seconds is {seconds!r}, which is not a number from 0 up")
+        raise ValueError(f"seconds is {seconds!r}, which is not a nonnegative number")
     return seconds

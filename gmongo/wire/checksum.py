@@ -17,10 +17,10 @@ from gmongo.errors import ProtocolError
 
 # Castagnoli polynomial of CRC-32C, with its bits in reverse order.
 _POLYNOMIAL = 0x82F63B78
-_CHECKSUM = struct.Struct("<I")
-CHECKSUM_SIZE = _CHECKSUM.size
+_CHECKSUM_FORMAT = struct.Struct("<I")
+CHECKSUM_SIZE = _CHECKSUM_FORMAT.size
 # Number of bytes that one step processes. A step takes about 1 ms.
-_PIECE = 8 * 1024
+_STEP_SIZE = 8 * 1024
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -29,8 +29,8 @@ def crc32c(data: Buffer, value: int = 0) -> int:
     """Continue the CRC-32C `value` of earlier data with `data`, and return the result. May switch greenlets."""
     view, table, work = memoryview(data), _table(), LongWork()
     value ^= 0xFFFFFFFF
-    for start in range(0, len(view), _PIECE):
-        for byte in view[start : start + _PIECE]:
+    for start in range(0, len(view), _STEP_SIZE):
+        for byte in view[start : start + _STEP_SIZE]:
             value = table[(value ^ byte) & 0xFF] ^ value >> 8
         work.checkpoint()
     return value ^ 0xFFFFFFFF
@@ -49,12 +49,12 @@ def _table() -> Sequence[int]:
 
 def append_checksum(message: bytes) -> bytes:
     """Return `message` with its checksum, which the length and the flags of `message` must already announce."""
-    return message + _CHECKSUM.pack(crc32c(message))
+    return message + _CHECKSUM_FORMAT.pack(crc32c(message))
 
 
 def verify(header: Buffer, payload: memoryview) -> None:
     """Raise ProtocolError if the checksum at the end of an OP_MSG is wrong."""
     actual = crc32c(payload[:-CHECKSUM_SIZE], crc32c(header))
-    (stated,) = _CHECKSUM.unpack_from(payload, len(payload) - CHECKSUM_SIZE)
+    (stated,) = _CHECKSUM_FORMAT.unpack_from(payload, len(payload) - CHECKSUM_SIZE)
     if actual != stated:
         raise ProtocolError(f"OP_MSG has the checksum {stated:#010x}, but should have {actual:#010x}")

@@ -18,20 +18,20 @@ from gmongo.wire.message import HEADER_SIZE, OP_COMPRESSED, OP_MSG
 _THREAD_THRESHOLD = 128 * 1024
 # Offset of the command name in an OP_MSG: after header, flags, section kind, document length and
 # element type.
-_NAME_AT = HEADER_SIZE + 4 + 1 + 4 + 1
-_NEVER_COMPRESSED = frozenset(
+_NAME_OFFSET = HEADER_SIZE + 4 + 1 + 4 + 1
+_UNCOMPRESSED_COMMANDS = frozenset(
     b"hello ismaster saslstart saslcontinue getnonce authenticate createuser updateuser copydbsaslstart "
     b"copydbgetnonce copydb".split()
 )
-_HEAD = struct.Struct("<iiiiiiB")
+_HEADER_AND_WRAPPER = struct.Struct("<iiiiiiB")
 _WRAPPER = struct.Struct("<iiB")
-_SNAPPY_LONGEST_VARINT = 5
+_SNAPPY_MAX_VARINT_SIZE = 5
 
 NOOP = 0
 SNAPPY = 1
 ZLIB = 2
 ZSTD = 3
-_IDS = {"snappy": SNAPPY, "zlib": ZLIB, "zstd": ZSTD}
+_COMPRESSOR_IDS = {"snappy": SNAPPY, "zlib": ZLIB, "zstd": ZSTD}
 # Name of a compressor -> (Python module, package that contains the module).
 _LIBRARIES = {"snappy": ("snappy", "gmongo[snappy]"), "zstd": ("zstandard", "gmongo[zstd]")}
 
@@ -44,7 +44,7 @@ class Compressor(NamedTuple):
 
 
 def missing_package(name: str) -> str | None:
-    """Return the missing package of a compressor, or None if the compressor is available."""
+    """Return the package that a compressor lacks, or None if the compressor is available."""
     if name not in _LIBRARIES:
         return None
     module, package = _LIBRARIES[name]
@@ -56,7 +56,7 @@ def missing_package(name: str) -> str | None:
 
 
 def make_compressor(name: str, zlib_level: int) -> Compressor:
-    """Return a compressor. `zlib_level` is from 0 to 9 (best compression), by default -1."""
+    """Return a compressor. `zlib_level` is 0 to 9 (best compression), or -1 for the default of zlib."""
     if name == "zlib":
         return Compressor(ZLIB, lambda data: zlib.compress(data, zlib_level))
     if name == "snappy":
@@ -71,8 +71,8 @@ def compress_message(buffers: Sequence[bytes], compressor: Compressor) -> Sequen
     first = buffers[0]
     if struct.unpack_from("<i", first, 12)[0] != OP_MSG:
         return buffers  # the message is an OP_QUERY with the legacy hello
-    name = first[_NAME_AT : first.index(0, _NAME_AT)].lower()
-    if name in _NEVER_COMPRESSED:
+    name = first[_NAME_OFFSET : first.index(0, _NAME_OFFSET)].lower()
+    if name in _UNCOMPRESSED_COMMANDS:
         return buffers
     message = b"".join(buffers)
     _length, request_id, response_to, opcode = struct.unpack_from("<iiii", message)
@@ -80,8 +80,9 @@ def compress_message(buffers: Sequence[bytes], compressor: Compressor) -> Sequen
     if isinstance(payload, Exception):
         raise payload
     size = len(message) - HEADER_SIZE
-    length = _HEAD.size + len(payload)
-    return [_HEAD.pack(length, request_id, response_to, OP_COMPRESSED, opcode, size, compressor.id) + payload]
+    length = _HEADER_AND_WRAPPER.size + len(payload)
+    head = _HEADER_AND_WRAPPER.pack(length, request_id, response_to, OP_COMPRESSED, opcode, size, compressor.id)
+    return [head + payload]
 
 
 def decompress_message(payload: memoryview, max_message_size: int) -> tuple[int, memoryview]:
@@ -93,7 +94,7 @@ def decompress_message(payload: memoryview, max_message_size: int) -> tuple[int,
         raise ProtocolError(f"OP_COMPRESSED claims {size} bytes, which is not between 0 and {max_message_size}")
     if opcode == OP_COMPRESSED:
         raise ProtocolError("OP_COMPRESSED contains another OP_COMPRESSED")
-    decompress = _DECOMPRESS.get(identifier)
+    decompress = _DECOMPRESSORS.get(identifier)
     if decompress is None:
         raise ProtocolError(f"OP_COMPRESSED names the compressor {identifier}, which is unknown")
     content = bytes(payload[_WRAPPER.size :])
@@ -126,7 +127,7 @@ def _decompress_snappy(data: bytes, size: int) -> bytes:
 def _read_snappy_length(data: bytes) -> int:
     """Return the uncompressed length at the start of a snappy block (seven bits per byte)."""
     value = 0
-    for position, byte in enumerate(data[:_SNAPPY_LONGEST_VARINT]):
+    for position, byte in enumerate(data[:_SNAPPY_MAX_VARINT_SIZE]):
         value |= (byte & 0x7F) << (7 * position)
         if byte < 0x80:
             return value
@@ -150,7 +151,7 @@ def _decompress_zstd(data: bytes, size: int) -> bytes:
     return uncompressed
 
 
-_DECOMPRESS: dict[int, Callable[[bytes, int], bytes]] = {
+_DECOMPRESSORS: dict[int, Callable[[bytes, int], bytes]] = {
     NOOP: lambda data, _size: data,
     SNAPPY: _decompress_snappy,
     ZLIB: _decompress_zlib,
@@ -162,5 +163,5 @@ def choose_compressor(offered: Sequence[str], accepted: object, zlib_level: int)
     """Return the first compressor in `offered` that the server accepts, or None."""
     if not offered or not isinstance(accepted, (list, tuple)):
         return None
-    name = next((name for name in offered if name in accepted and name in _IDS), None)
+    name = next((name for name in offered if name in accepted and name in _COMPRESSOR_IDS), None)
     return None if name is None else make_compressor(name, zlib_level)

@@ -64,8 +64,7 @@ def make_transport(family: int, ref: bool, tls: Tls | None, host: str) -> Transp
 def resolve(address: Address, ref: bool) -> list[Endpoint]:
     """Return the addresses of a host in the order of the resolver.
 
-    For `localhost`, IPv4 addresses are first, because a program that is not the server may use the
-    same port of ::1.
+    For `localhost`, IPv4 addresses are first, because another program may use the same port of ::1.
     """
     host, port = address
     if port is None:

@@ -1,7 +1,7 @@
 """Messages of the MongoDB wire protocol: OP_MSG, and OP_QUERY/OP_REPLY for the legacy hello.
 
-The functions do no I/O, and check every length from the network before its use. Invalid data raise
-:class:`~gmongo.errors.ProtocolError`, whose text names the field and the value.
+The functions do no I/O, and check every length from the network before its use. For invalid data, a
+function raises :class:`~gmongo.errors.ProtocolError`, whose text names the field and the value.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ EXHAUST_ALLOWED = 1 << 16
 
 HEADER_SIZE = 16
 # Bytes before the body of an OP_MSG: header, flags and section kind.
-BEFORE_BODY = 21
-_JOIN_BELOW = 64 * 1024
+BODY_OFFSET = 21
+_JOIN_THRESHOLD = 64 * 1024
 
 # A client must reject an OP_MSG that sets an unknown flag in the low 16 bits.
 _UNKNOWN_REQUIRED_FLAGS = 0xFFFF & ~(CHECKSUM_PRESENT | MORE_TO_COME)
@@ -37,8 +37,8 @@ _INT32 = struct.Struct("<i")
 _FLAGS = struct.Struct("<I")
 _FLAGS_KIND_AND_SIZE = struct.Struct("<IBi")
 _OP_REPLY_FIELDS = struct.Struct("<iqii")
-# Reads fields of an OP_MSG: length, responseTo, opcode, flags, kind of the first section, size of
-# the first document.
+# Reads fields of an OP_MSG: length, responseTo, opcode, flags, kind of the first section, size of the
+# first document.
 read_beginning = struct.Struct("<i4xiiIBi").unpack_from
 
 # Header of a message (16 bytes): length, request ID, responseTo, opcode.
@@ -64,33 +64,33 @@ def encode_op_msg(request_id: int, flags: int, body: bytes, sequences: Sequence[
     buffers = [body]
     for name, documents in sequences:
         identifier = name.encode() + b"\x00"
-        section = 4 + len(identifier) + sum(map(len, documents))
-        length += 1 + section
-        buffers[-1] += b"\x01" + _INT32.pack(section) + identifier
+        section_size = 4 + len(identifier) + sum(map(len, documents))
+        length += 1 + section_size
+        buffers[-1] += b"\x01" + _INT32.pack(section_size) + identifier
         buffers += documents
     buffers[0] = _HEADER_FLAGS_AND_KIND.pack(length, request_id, 0, OP_MSG, flags, 0) + buffers[0]
-    return buffers if length > _JOIN_BELOW else [b"".join(buffers)]
+    return buffers if length > _JOIN_THRESHOLD else [b"".join(buffers)]
 
 
 def encode_single_document_op_msg(
     request_id: int, flags: int, body: bytes, identifier: bytes, document: bytes
 ) -> list[bytes]:
     """Return the buffers of an OP_MSG with one document in the sequence `identifier` (a C string)."""
-    section = 4 + len(identifier) + len(document)
-    length = 22 + len(body) + section
+    section_size = 4 + len(identifier) + len(document)
+    length = 22 + len(body) + section_size
     head = _HEADER_FLAGS_AND_KIND.pack(length, request_id, 0, OP_MSG, flags, 0)
-    start = b"%b%b\x01%b%b" % (head, body, _INT32.pack(section), identifier)
-    return [start, document] if length > _JOIN_BELOW else [start + document]
+    start = b"%b%b\x01%b%b" % (head, body, _INT32.pack(section_size), identifier)
+    return [start, document] if length > _JOIN_THRESHOLD else [start + document]
 
 
 def join_buffers(buffers: Iterable[bytes]) -> Iterator[bytes]:
-    """Join small buffers until each buffer (except the last) has 64 KiB, which reduces system calls."""
+    """Join small buffers to buffers of at least 64 KiB (except the last), which reduces system calls."""
     run: list[bytes] = []
     size = 0
     for buffer in buffers:
         run.append(buffer)
         size += len(buffer)
-        if size >= _JOIN_BELOW:
+        if size >= _JOIN_THRESHOLD:
             yield b"".join(run)
             run, size = [], 0
     if run:

@@ -1,8 +1,7 @@
 """Adapter from pyOpenSSL to the interface of the module ``ssl``, which does not support stapled OCSP responses.
 
 :class:`~gmongo.wire.tls.TlsTransport` works with the contexts of ``ssl`` and of this module. The
-    extra ``gmongo[ocsp]``
-installs the required packages.
+extra ``gmongo[ocsp]`` installs the required packages.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from gmongo.errors import ConfigurationError
 T = TypeVar("T")
 Key: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
 
-_PIECE = 64 * 1024
+_READ_SIZE = 64 * 1024
 # Number of a certificate error in pyOpenSSL -> message of OpenSSL.
 _CERTIFICATE_ERRORS = {
     3: "unable to get certificate CRL",
@@ -44,11 +43,10 @@ _CERTIFICATE_ERRORS = {
     24: "invalid CA certificate",
     26: "unsupported certificate purpose",
 }
-# Name of a TLS alert -> prefix of this name in the module ``ssl``. Unlisted alerts have the prefix
-# SSLV3.
+# Name of a TLS alert -> prefix of this name in the module ``ssl``. Unlisted alerts have the prefix SSLV3.
 _ALERT_PREFIXES = {"PROTOCOL_VERSION": "TLSV1", "UNKNOWN_CA": "TLSV1", "CERTIFICATE_REQUIRED": "TLSV13"}
-_EXTENSIONS, _OCTETS, _DNS_NAME, _IP_ADDRESS = 0xA3, 0x04, 0x82, 0x87  # DER tags of certificate fields.
-_ALTERNATIVE_NAMES = b"\x06\x03\x55\x1d\x11"  # Object identifier of subjectAltName in DER.
+_EXTENSIONS_TAG, _OCTETS_TAG, _DNS_NAME_TAG, _IP_ADDRESS_TAG = 0xA3, 0x04, 0x82, 0x87  # DER tags of certificate fields.
+_ALTERNATIVE_NAMES_OID = b"\x06\x03\x55\x1d\x11"  # Object identifier of subjectAltName in DER.
 
 
 @dataclass(frozen=True)
@@ -68,8 +66,7 @@ class Session:
     """TLS session that shortens the next handshake, in which the server sends no certificate."""
 
     raw: SSL.Session
-    # End of the validity of the certificate status, in seconds since 1970. None requires a full
-    # handshake.
+    # End of the validity of the certificate status, in seconds since 1970. None requires a full handshake.
     valid_until: float | None
 
     @property
@@ -187,7 +184,7 @@ class OpenSslObject:
     def _move_output(self) -> None:
         try:
             while True:
-                self._outgoing.write(self._connection.bio_read(_PIECE))
+                self._outgoing.write(self._connection.bio_read(_READ_SIZE))
         except SSL.WantReadError:
             pass
 
@@ -222,14 +219,13 @@ def _describe_name_mismatch(name: str, certificate: crypto.X509) -> str:
 def _convert_ssl_error(error: SSL.Error, refusal: str) -> ssl.SSLError:
     """Convert a pyOpenSSL error or a certificate refusal to an error of the module ``ssl``."""
     if refusal:
-        refused = ssl.SSLCertVerificationError(1, refusal)
-        refused.verify_message = refusal
-        return refused
+        verification_error = ssl.SSLCertVerificationError(1, refusal)
+        verification_error.verify_message = refusal
+        return verification_error
     queue = error.args[0] if error.args and isinstance(error.args[0], list) else []
     reason = str(queue[0][2]) if queue else str(error) or type(error).__name__
     converted = ssl.SSLError(1, reason)
-    # The text of an OpenSSL error is its name in lower case. The prefix before "alert" depends on
-    # the OpenSSL version.
+    # The text of an OpenSSL error is its name in lower case. The prefix before "alert" depends on the OpenSSL version.
     name = reason.replace(" ", "_").upper()
     _, alert, suffix = name.partition("_ALERT_")
     converted.reason = f"{_ALERT_PREFIXES.get(suffix, 'SSLV3')}_ALERT_{suffix}" if alert else name
@@ -257,24 +253,23 @@ def _load_client_key(path: str, password: str | None) -> Key:
 
 def _load_authorities(context: SSL.Context, path: str | None) -> None:
     """Load the certificate authorities of a file, or the default authorities of ``ssl``."""
-    usual = ssl.get_default_verify_paths()  # the default paths of pyOpenSSL may differ from these paths
-    places: Mapping[str, str | None] = {"cafile": usual.cafile, "capath": usual.capath}
-    places = places if path is None else {"cafile": path}
-    if any(places.values()):
-        context.load_verify_locations(**places)
+    default_paths = ssl.get_default_verify_paths()  # the default paths of pyOpenSSL may differ from these paths
+    locations: Mapping[str, str | None] = {"cafile": default_paths.cafile, "capath": default_paths.capath}
+    locations = locations if path is None else {"cafile": path}
+    if any(locations.values()):
+        context.load_verify_locations(**locations)
     else:
         context.set_default_verify_paths()
 
 
 def certificate_matches(certificate: bytes, server: str) -> bool:
     """Return True if a name in a DER certificate matches the host name or IP address `server`."""
-    # Parse only the names, because `cryptography` rejects some malformed extensions that OpenSSL
-    # has accepted.
+    # Parse only the names, because `cryptography` rejects some malformed extensions that OpenSSL has accepted.
     address = parse_ip_address(server)
     for tag, value in _parse_names(certificate):
-        if tag == _IP_ADDRESS and address is not None and value == address.packed:
+        if tag == _IP_ADDRESS_TAG and address is not None and value == address.packed:
             return True
-        if tag == _DNS_NAME and address is None and _name_matches(value.decode("latin-1"), server):
+        if tag == _DNS_NAME_TAG and address is None and _name_matches(value.decode("latin-1"), server):
             return True
     return False
 
@@ -292,9 +287,9 @@ def _name_matches(name: str, server: str) -> bool:
         return name.lower() == server.lower()
     try:
         names = x509.SubjectAlternativeName([x509.DNSName(name)])
-        only = x509.Extensions([x509.Extension(names.oid, False, names)])
+        extensions = x509.Extensions([x509.Extension(names.oid, False, names)])
         # `verify_certificate_hostname` reads only the attribute `extensions` of a certificate
-        verify_certificate_hostname(cast(x509.Certificate, SimpleNamespace(extensions=only)), server)
+        verify_certificate_hostname(cast(x509.Certificate, SimpleNamespace(extensions=extensions)), server)
     except (VerificationError, CertificateError, ValueError):
         return False
     return True
@@ -304,11 +299,11 @@ def _parse_names(certificate: bytes) -> Iterator[tuple[int, bytes]]:
     (_, whole), *_rest = _parse_elements(certificate)
     (_, signed), *_rest = _parse_elements(whole)
     for tag, content in _parse_elements(signed):
-        if tag == _EXTENSIONS:
+        if tag == _EXTENSIONS_TAG:
             for _, extensions in _parse_elements(content):
                 for _, extension in _parse_elements(extensions):
-                    if extension.startswith(_ALTERNATIVE_NAMES):
-                        value = next(value for tag, value in _parse_elements(extension) if tag == _OCTETS)
+                    if extension.startswith(_ALTERNATIVE_NAMES_OID):
+                        value = next(value for tag, value in _parse_elements(extension) if tag == _OCTETS_TAG)
                         for _, names in _parse_elements(value):
                             yield from _parse_elements(names)
 

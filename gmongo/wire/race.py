@@ -23,7 +23,7 @@ Endpoint: TypeAlias = tuple[int, SocketAddress]
 """Socket family and address of a connection attempt."""
 
 _CONNECTION_ATTEMPT_DELAY = 0.25  # Seconds between two attempts, as RFC 8305 recommends.
-_SHORTEST_SLEEP = 0.001  # Seconds of the shortest timer.
+_SHORTEST_SLEEP = 0.001  # Shortest duration of a timer in seconds.
 _MAX_FAILED_ADDRESSES = 256
 
 
@@ -35,24 +35,24 @@ class AddressOrder:
     """Order of the attempts of a :class:`Race`. Addresses with failed attempts are last."""
 
     def __init__(self) -> None:
-        self._failed: dict[SocketAddress, None] = {}  # addresses in the order of their failures
+        self._failed_addresses: dict[SocketAddress, None] = {}  # addresses in the order of their failures
 
     def __repr__(self) -> str:
-        return f"<AddressOrder {len(self._failed)} failed>"
+        return f"<AddressOrder {len(self._failed_addresses)} failed>"
 
     def sort_endpoints(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
         """Sort addresses for the next race. Address families alternate (RFC 8305)."""
-        order = {address: position for position, address in enumerate(self._failed, 1)}
+        order = {address: position for position, address in enumerate(self._failed_addresses, 1)}
         return sorted(_interleave_families(endpoints), key=lambda endpoint: order.get(endpoint[1], 0))
 
     def record_failed_address(self, address: SocketAddress) -> None:
         self.remove_failed_address(address)
-        self._failed[address] = None
-        if len(self._failed) > _MAX_FAILED_ADDRESSES:
-            del self._failed[next(iter(self._failed))]
+        self._failed_addresses[address] = None
+        if len(self._failed_addresses) > _MAX_FAILED_ADDRESSES:
+            del self._failed_addresses[next(iter(self._failed_addresses))]
 
     def remove_failed_address(self, address: SocketAddress) -> None:
-        self._failed.pop(address, None)
+        self._failed_addresses.pop(address, None)
 
 
 def _interleave_families(endpoints: Iterable[Endpoint]) -> list[Endpoint]:
@@ -86,7 +86,7 @@ class Race:
         order: AddressOrder,
         ref: bool,
     ) -> None:
-        self._waiting = deque(order.sort_endpoints(endpoints))
+        self._untried_endpoints = deque(order.sort_endpoints(endpoints))
         self._make_transport = make_transport
         self._seconds = seconds
         self._order = order
@@ -138,8 +138,8 @@ class Race:
 
     def _start_due_attempts(self) -> Attempt | None:
         """Start the attempts that are due. Return an attempt that connected immediately, or None."""
-        while self._waiting and (not self._attempts or _clock.monotonic() >= self._next_start):
-            family, address = self._waiting.popleft()
+        while self._untried_endpoints and (not self._attempts or _clock.monotonic() >= self._next_start):
+            family, address = self._untried_endpoints.popleft()
             now = _clock.monotonic()
             try:
                 attempt = Attempt(address, self._make_transport(family), now)
@@ -179,7 +179,7 @@ class Race:
     def _sleep(self) -> None:
         """Wait until a socket is ready, the next attempt is due, or an attempt times out."""
         moments = [] if self._seconds is None else [self._attempts[0].began + self._seconds]
-        if self._waiting:
+        if self._untried_endpoints:
             moments.append(self._next_start)
         timer = None
         self._greenlet = getcurrent()

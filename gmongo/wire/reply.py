@@ -1,4 +1,4 @@
-"""Decode replies that contain documents of the application.
+"""Decoding of replies that contain documents of the application.
 
 The codec options apply only to these documents. Decoding a 15 MB batch takes 0.1 seconds, which would
 block the event loop. Therefore the driver decodes a large batch in runs of 32 KB while the
@@ -21,32 +21,30 @@ from gmongo._documents import DocumentDict, Value
 from gmongo.errors import ProtocolError
 from gmongo.wire.message import Buffer
 
-# Size in bytes. The driver decodes a smaller reply in one step (at most about 0.3 ms), and a larger
-# batch in runs.
-WHOLE_BELOW = 64 * 1024
+# Size in bytes. The driver decodes a smaller reply in one step (at most about 0.3 ms), and a larger batch in runs.
+LARGE_REPLY_SIZE = 64 * 1024
 _RUN_SIZE = 32 * 1024
 
 _INT32 = struct.Struct("<i")
 _size_at = _INT32.unpack_from
-_DOCUMENT, _ARRAY = 3, 4
+_DOCUMENT_TYPE, _ARRAY_TYPE = 3, 4
 _SHORTEST_DOCUMENT = 5
 _EMPTY_ARRAY = b"\x05\x00\x00\x00\x00"
 _FIXED_SIZES = {1: 8, 6: 0, 7: 12, 8: 1, 9: 8, 10: 0, 16: 4, 17: 8, 18: 8, 19: 16, 0xFF: 0, 0x7F: 0}
-# BSON type of a value that starts with an int32 length -> number of bytes that the length does not
-# include
+# BSON type of a value that starts with an int32 length -> number of bytes that the length does not include
 _LENGTH_PREFIXED = {2: 4, 13: 4, 14: 4, 5: 5, 3: 0, 4: 0, 12: 16, 15: 0}
 
 
 class Batch:
     """Batch of encoded documents. The driver decodes the documents in runs."""
 
-    __slots__ = ("_array", "_codec_options", "_position", "_ready")
+    __slots__ = ("_array", "_codec_options", "_decoded_runs", "_position")
 
     def __init__(self, array: Buffer, codec_options: CodecOptions[Value]) -> None:
         self._array = memoryview(array)
         self._codec_options = codec_options
         self._position = 4
-        self._ready: deque[list[Value]] = deque()  # decoded runs that `decode_run` has not yet returned
+        self._decoded_runs: deque[list[Value]] = deque()  # decoded runs that `decode_run` has not yet returned
 
     def decode_run(self) -> list[Value]:
         """Decode and return the next documents: about 32 KB, but at least one document.
@@ -54,10 +52,10 @@ class Batch:
         Return [] at the end of the batch. After an error, the next call decodes the same documents
         again.
         """
-        while not self._ready:
+        while not self._decoded_runs:
             if not self._decode():
                 return []
-        return self._ready.popleft()
+        return self._decoded_runs.popleft()
 
     def _decode(self) -> bool:
         start = self._position
@@ -68,7 +66,7 @@ class Batch:
         # if a type decoder switches greenlets, another greenlet may decode this run first
         if self._position == start:
             self._position = end
-            self._ready.append(run)
+            self._decoded_runs.append(run)
         return True
 
     def decode_ahead(self) -> bool:
@@ -85,7 +83,7 @@ class Batch:
     @property
     def has_more(self) -> bool:
         """True if :meth:`decode_run` will return more documents."""
-        return bool(self._ready) or self._array[self._position] != 0
+        return bool(self._decoded_runs) or self._array[self._position] != 0
 
     def count(self) -> int:
         """Return the number of documents that are not yet decoded."""
@@ -120,7 +118,7 @@ class Batch:
 
 def _iterate_documents(array: memoryview, start: int, end: int) -> Iterator[memoryview]:
     while start < end:
-        if array[start] != _DOCUMENT:
+        if array[start] != _DOCUMENT_TYPE:
             raise _make_type_error(array[start])
         element_end = _find_element_end(array, start)
         yield array[_find_value_start(array, start) : element_end]
@@ -144,16 +142,15 @@ def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> 
 
 def _find_run_end(array: memoryview, start: int) -> int:
     """Return the offset of the end of the run at `start`, or `start` at the end of the array."""
-    # The fast path assumes that each key is as long as the previous key, because array keys are
-    # consecutive numbers.
-    end, limit, enough, key = start, len(array), start + _RUN_SIZE, 3
-    while end < enough and (kind := array[end]) != 0:
-        if kind != _DOCUMENT:
+    # The fast path assumes that each key is as long as the previous key, because array keys are consecutive numbers.
+    end, limit, target_end, value_offset = start, len(array), start + _RUN_SIZE, 3
+    while end < target_end and (kind := array[end]) != 0:
+        if kind != _DOCUMENT_TYPE:
             raise _make_type_error(kind)
-        value = end + key
+        value = end + value_offset
         if value + 4 >= limit or array[value - 1] or not array[value - 2]:
             value = _find_value_start(array, end)
-            key = value - end
+            value_offset = value - end
         size = _size_at(array, value)[0] if value + 4 < limit else 0
         if _SHORTEST_DOCUMENT <= size < limit - value:
             end = value + size
@@ -174,13 +171,13 @@ def decode_cursor(
     The batch of a large reply becomes a :class:`Batch`. With custom types, which must not apply to
     server fields, every batch becomes a :class:`Batch`.
     """
-    if len(body) < WHOLE_BELOW and (codec_options is DEFAULT_CODEC_OPTIONS or decodes_plainly(codec_options)):
+    if len(body) < LARGE_REPLY_SIZE and (codec_options is DEFAULT_CODEC_OPTIONS or decodes_plainly(codec_options)):
         return bson.decode(body, codec_options)
     return cut_batch(body, codec_options, error_options)
 
 
 # Error messages of the server may quote invalid UTF-8 of the application.
-PLAIN_REPLY = DEFAULT_CODEC_OPTIONS.with_options(unicode_decode_error_handler="replace")
+PLAIN_REPLY_OPTIONS = DEFAULT_CODEC_OPTIONS.with_options(unicode_decode_error_handler="replace")
 
 
 def reply_options(codec_options: CodecOptions[Value]) -> CodecOptions[Value]:
@@ -196,11 +193,11 @@ def decode_field(body: Buffer, codec_options: CodecOptions[Value], field: str) -
         return bson.decode(body, codec_options)
     reply: DocumentDict = bson.decode(body, _make_error_options(codec_options))
     view = memoryview(body)
-    for kind in (_DOCUMENT, _ARRAY):
+    for kind in (_DOCUMENT_TYPE, _ARRAY_TYPE):
         start = _find_value(view, 0, field.encode(), kind)
         if start is not None:
             value = view[start : start + _INT32.unpack_from(view, start)[0]]
-            if kind == _DOCUMENT:
+            if kind == _DOCUMENT_TYPE:
                 reply[field] = bson.decode(value, codec_options)
             else:
                 reply[field] = _decode_values(value[4:-1], codec_options)
@@ -213,13 +210,13 @@ def decodes_plainly(codec_options: CodecOptions[Value]) -> bool:
 
 
 def _make_error_options(codec_options: CodecOptions[Value]) -> CodecOptions[Value]:
-    """Return codec options for error replies, because the `details` of an error must be a dict."""
+    """Return codec options that decode error replies as dicts, because the `details` of an error must be a dict."""
     if issubclass(codec_options.document_class, dict):
         return DEFAULT_CODEC_OPTIONS.with_options(document_class=codec_options.document_class)
     return DEFAULT_CODEC_OPTIONS
 
 
-_LENIENT: CodecOptions[Value] = CodecOptions(
+_LENIENT_OPTIONS: CodecOptions[Value] = CodecOptions(
     unicode_decode_error_handler="replace", datetime_conversion=DatetimeConversion.DATETIME_MS
 )
 
@@ -227,7 +224,7 @@ _LENIENT: CodecOptions[Value] = CodecOptions(
 def is_well_formed(body: Buffer) -> bool:
     """Return True if the most lenient codec options can decode `body`."""
     try:
-        bson.decode(body, _LENIENT)
+        bson.decode(body, _LENIENT_OPTIONS)
     except InvalidBSON:
         return False
     return True
@@ -240,9 +237,10 @@ def cut_batch(
     view = memoryview(body)
     if len(view) < _SHORTEST_DOCUMENT or _INT32.unpack_from(view)[0] != len(view):
         raise ProtocolError(f"a reply of {len(view)} bytes does not have the length that it states")
-    cursor = _find_value(view, 0, b"cursor", _DOCUMENT)
+    cursor = _find_value(view, 0, b"cursor", _DOCUMENT_TYPE)
     if cursor is None or not (
-        batch := _find_value(view, cursor, b"firstBatch", _ARRAY) or _find_value(view, cursor, b"nextBatch", _ARRAY)
+        batch := _find_value(view, cursor, b"firstBatch", _ARRAY_TYPE)
+        or _find_value(view, cursor, b"nextBatch", _ARRAY_TYPE)
     ):
         return bson.decode(view, _make_error_options(error_options or codec_options))
     size = _INT32.unpack_from(view, batch)[0]
@@ -255,9 +253,8 @@ def cut_batch(
     if not isinstance(reply["cursor"], dict):
         raise ProtocolError("a reply has two fields with the name 'cursor'")
     field = "nextBatch" if "nextBatch" in reply["cursor"] else "firstBatch"
-    # Copy the batch of a small message, because the next message overwrites the buffer of the
-    # transport.
-    reply["cursor"][field] = Batch(bytes(array) if len(view) < WHOLE_BELOW else array, codec_options)
+    # Copy the batch of a small message, because the next message overwrites the buffer of the transport.
+    reply["cursor"][field] = Batch(bytes(array) if len(view) < LARGE_REPLY_SIZE else array, codec_options)
     return reply
 
 
@@ -300,7 +297,7 @@ def _compute_claimed_end(view: memoryview, element: int) -> int:
         return value + _FIXED_SIZES[kind]
     if kind in _LENGTH_PREFIXED:
         length = _INT32.unpack_from(view, value)[0]
-        if length < (_SHORTEST_DOCUMENT if kind in (_DOCUMENT, _ARRAY) else 0):
+        if length < (_SHORTEST_DOCUMENT if kind in (_DOCUMENT_TYPE, _ARRAY_TYPE) else 0):
             raise ProtocolError(f"a reply has an element with the length {length}")
         return int(value + length + _LENGTH_PREFIXED[kind])
     if kind == 11:  # a regular expression consists of two strings, which each end with a zero byte

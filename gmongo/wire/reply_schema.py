@@ -25,13 +25,12 @@ INT64_MAX = 2**63 - 1
 # Maximum message size in bytes that a server may announce, which limits the memory for one reply.
 # Current servers announce 48 MB, a tenth of this limit.
 _LARGEST_SIZE = 480_000_000
-_MOST_HOSTS = 256  # Addresses in one list of a hello reply. A replica set has at most 50 members.
+_MAX_HOSTS = 256  # Addresses in one list of a hello reply. A replica set has at most 50 members.
 _LARGEST_CLUSTER_TIME = 1024  # Maximum bytes of a cluster time, which usually has 100 bytes.
 _LONGEST_HASH = 64
 _MAX_SHOWN_CHARACTERS = 100
 
-# A check returns None for a valid value, otherwise the violated rule: the text after "must be" in
-# the error.
+# A check returns None for a valid value, otherwise the violated rule: the text after "must be" in the error.
 Check = Callable[[Value], str | None]
 
 
@@ -54,7 +53,7 @@ def is_integer(value: object) -> bool:
 
 
 def list_of(elements: str, is_valid: Callable[[Value], bool]) -> Check:
-    """Return a check that all list elements satisfy `is_valid`. Error texts contain `elements`."""
+    """Return a check that all list elements satisfy `is_valid`. `elements` describes the elements in error texts."""
     rule = f"a list of {elements}"
     return lambda value: None if isinstance(value, list) and all(map(is_valid, value)) else rule
 
@@ -80,7 +79,7 @@ def _check_address(value: Value) -> str | None:
 def _check_addresses(value: object) -> str | None:
     if not isinstance(value, list) or any(map(_check_address, value)):
         return "a list of addresses"
-    return None if len(value) <= _MOST_HOSTS else f"a list of at most {_MOST_HOSTS} addresses"
+    return None if len(value) <= _MAX_HOSTS else f"a list of at most {_MAX_HOSTS} addresses"
 
 
 def _check_topology_version(value: Value) -> str | None:
@@ -121,7 +120,7 @@ TEXT_OR_LIST = of_type("a string or a list", str, list)
 CLUSTER_TIME = _check_cluster_time
 _SIZE = integer(1, _LARGEST_SIZE)
 
-ERROR: Mapping[str, Check] = {
+ERROR_SCHEMA: Mapping[str, Check] = {
     "ok": _NUMBER,
     "code": integer(-INT32_MAX - 1),
     "errmsg": TEXT,
@@ -132,23 +131,23 @@ ERROR: Mapping[str, Check] = {
 }
 """Checks of the fields that report an error, in any reply."""
 
-WRITE_CONCERN_ERROR: Mapping[str, Check] = {"code": ERROR["code"], "errmsg": TEXT, "errInfo": DOCUMENT}
+WRITE_CONCERN_ERROR_SCHEMA: Mapping[str, Check] = {"code": ERROR_SCHEMA["code"], "errmsg": TEXT, "errInfo": DOCUMENT}
 """Checks of a ``writeConcernError``."""
 
-WRITE_ERROR: Mapping[str, Check] = {"index": integer(0), "code": ERROR["code"], "errmsg": TEXT}
+WRITE_ERROR_SCHEMA: Mapping[str, Check] = {"index": integer(0), "code": ERROR_SCHEMA["code"], "errmsg": TEXT}
 """Checks of an element of ``writeErrors``."""
 
-TIMES: Mapping[str, Check] = {
+TIMES_SCHEMA: Mapping[str, Check] = {
     "$clusterTime": CLUSTER_TIME,
     "operationTime": of_type("a timestamp", Timestamp),
     "recoveryToken": DOCUMENT,
 }
 """Checks of the fields that the driver sends back to the server in later commands. Any reply may have these fields."""
 
-OWN_FIELDS = ERROR.keys() | TIMES.keys()
+DRIVER_FIELDS = ERROR_SCHEMA.keys() | TIMES_SCHEMA.keys()
 """Fields that the driver reads in replies to all commands."""
 
-HELLO: Mapping[str, Check] = {
+HELLO_SCHEMA: Mapping[str, Check] = {
     **dict.fromkeys(("hosts", "passives", "arbiters"), _check_addresses),
     **dict.fromkeys(("me", "primary"), lambda value: _check_address(value) if value else None),
     "setName": TEXT,
@@ -163,7 +162,7 @@ HELLO: Mapping[str, Check] = {
 }
 """Checks of the non-numeric fields in a hello reply."""
 
-HELLO_NUMBERS: Mapping[str, Check] = {
+HELLO_NUMBERS_SCHEMA: Mapping[str, Check] = {
     "connectionId": integer(-INT64_MAX, INT64_MAX),
     "logicalSessionTimeoutMinutes": integer(0),
     "maxBsonObjectSize": _SIZE,
@@ -175,18 +174,18 @@ HELLO_NUMBERS: Mapping[str, Check] = {
 }
 """Checks of the numbers in a hello reply."""
 
-CURSOR: Mapping[str, Check] = {
+CURSOR_SCHEMA: Mapping[str, Check] = {
     "id": integer(-INT64_MAX - 1, INT64_MAX),
     "ns": lambda value: None if is_text(value) and "." in value else "a database name, a dot and a collection name",
     "postBatchResumeToken": DOCUMENT,
 }
 """Checks of the field ``cursor`` of a reply, except its batch."""
 
-WRITE: Mapping[str, Check] = {
+WRITE_SCHEMA: Mapping[str, Check] = {
     "n": integer(0),
     "nModified": integer(0),
     "writeErrors": list_of(
-        "documents with an index", lambda each: _has_index(each) and not first_violation(each, WRITE_ERROR)
+        "documents with an index", lambda each: _has_index(each) and not first_violation(each, WRITE_ERROR_SCHEMA)
     ),
     "upserted": list_of("documents with an index and an _id", lambda each: _has_index(each) and "_id" in each),
     "writeConcernError": DOCUMENT,

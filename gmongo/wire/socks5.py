@@ -11,10 +11,10 @@ from gmongo.wire.transport import Transport, TransportError
 _VERSION = 5
 _NO_AUTHENTICATION = 0
 _USERNAME_PASSWORD = 2
-_NONE_ACCEPTABLE = 0xFF
-_CONNECT = 1
-_IPV4, _DOMAIN, _IPV6 = 1, 3, 4
-_LONGEST = 255
+_NO_ACCEPTABLE_METHOD = 0xFF
+_CONNECT_COMMAND = 1
+_IPV4_TYPE, _DOMAIN_TYPE, _IPV6_TYPE = 1, 3, 4
+_MAX_TEXT_SIZE = 255
 
 _REFUSALS = {
     1: "general failure of the proxy",
@@ -60,7 +60,7 @@ def _authenticate(transport: Transport, proxy: Proxy) -> None:
         return
     if method not in methods:
         unnamed = "another method" if proxy.username else "a username and password"
-        required = unnamed if method == _NONE_ACCEPTABLE else f"the method {method}"
+        required = unnamed if method == _NO_ACCEPTABLE_METHOD else f"the method {method}"
         raise TransportError(f"the proxy requires {required}, but gmongo offers the methods {methods}")
     username = _encode_with_length(proxy.username, "username")
     transport.send_raw(b"\x01" + username + _encode_with_length(proxy.password, "password"))
@@ -71,36 +71,36 @@ def _authenticate(transport: Transport, proxy: Proxy) -> None:
 
 def _encode_with_length(text: str | None, name: str) -> bytes:
     encoded = (text or "").encode()
-    if len(encoded) > _LONGEST:
-        raise TransportError(f"the {name} is {len(encoded)} bytes long, but SOCKS5 allows {_LONGEST}")
+    if len(encoded) > _MAX_TEXT_SIZE:
+        raise TransportError(f"the {name} is {len(encoded)} bytes long, but SOCKS5 allows {_MAX_TEXT_SIZE}")
     return bytes([len(encoded)]) + encoded
 
 
 def _request_connection(transport: Transport, destination: Address) -> None:
     host, port = destination
     assert port is not None  # proxies do not support Unix domain sockets
-    where = _encode_destination(host) + port.to_bytes(2, "big")
-    transport.send_raw(bytes([_VERSION, _CONNECT, 0]) + where)
+    destination_bytes = _encode_destination(host) + port.to_bytes(2, "big")
+    transport.send_raw(bytes([_VERSION, _CONNECT_COMMAND, 0]) + destination_bytes)
     version, status, _reserved, kind = transport.read_raw(4)
     _check_version(version)
     if status != 0:
         raise TransportError(f"{host}:{port}: {_REFUSALS.get(status, f'refused with code {status}')}")
-    if kind == _DOMAIN:
-        rest = transport.read_raw(1)[0]
-    elif kind in (_IPV4, _IPV6):
-        rest = 4 if kind == _IPV4 else 16
+    if kind == _DOMAIN_TYPE:
+        rest_size = transport.read_raw(1)[0]
+    elif kind in (_IPV4_TYPE, _IPV6_TYPE):
+        rest_size = 4 if kind == _IPV4_TYPE else 16
     else:
         raise TransportError(f"the reply of the proxy has an address of the unknown kind {kind}")
-    transport.read_raw(rest + 2)  # skip the local address of the connection from the proxy to the server
+    transport.read_raw(rest_size + 2)  # skip the local address of the connection from the proxy to the server
 
 
 def _encode_destination(host: str) -> bytes:
-    for kind, family in ((_IPV4, _socket.AF_INET), (_IPV6, _socket.AF_INET6)):
+    for kind, family in ((_IPV4_TYPE, _socket.AF_INET), (_IPV6_TYPE, _socket.AF_INET6)):
         try:
             return bytes([kind]) + _socket.inet_pton(family, host)
         except OSError:
             continue
-    return bytes([_DOMAIN]) + _encode_with_length(host, "host name")
+    return bytes([_DOMAIN_TYPE]) + _encode_with_length(host, "host name")
 
 
 def _check_version(version: int) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gevent._interfaces import IWatcher
 
 _NO_LIMIT: AbstractContextManager[None] = nullcontext()
-_LATE = 0.05  # A timer is late if it fires more than this number of seconds after the end of the limit.
+_LATE_THRESHOLD = 0.05  # A timer is late if it fires more than this number of seconds after the end of the limit.
 
 
 class Seconds(float):
@@ -73,13 +73,11 @@ class TimeLimit:
     throws the error immediately. Without a source, a late timer waits one more iteration of the event
     loop.
 
-    :meth:`end` does not stop the timer. If a later use of the limit is in progress when the timer
-        fires, the timer
+    :meth:`end` does not stop the timer. If the timer fires during a later use of the limit, the timer
     starts again. A new timer for each exchange would double the Python time of an exchange.
 
     `make_error` returns the error for a limit in seconds. This function must not refer to the owner
-    of the
-    :class:`TimeLimit`, because the event loop would keep the owner alive.
+    of the :class:`TimeLimit`, because the event loop would keep the owner alive.
     """
 
     __slots__ = ("_due", "_extended", "_fires_at", "_greenlet", "_make_error", "_ref", "_seconds", "_source", "_timer")
@@ -88,8 +86,7 @@ class TimeLimit:
         self._make_error = make_error
         self._ref = ref
         self._greenlet: greenlet | None = None  # Greenlet that the limit may interrupt now.
-        # `_due` is the end of the current time limit. `_extended` is true if a late timer has
-        # extended the limit.
+        # `_due` is the end of the current time limit. `_extended` is true if a late timer has extended the limit.
         self._seconds: float
         self._due: float
         self._extended: bool
@@ -118,13 +115,13 @@ class TimeLimit:
 
     def extend_if_late(self) -> None:
         """Extend the limit if it ended while the event loop was blocked. Call this method after each stage."""
-        late = _clock.monotonic() - self._due
-        if late > _LATE and not self._extended:
-            self._extend(late, min(late, self._seconds))
+        lateness = _clock.monotonic() - self._due
+        if lateness > _LATE_THRESHOLD and not self._extended:
+            self._extend(lateness, min(lateness, self._seconds))
 
-    def _extend(self, late: float, extra_seconds: float) -> None:
+    def _extend(self, lateness: float, extra_seconds: float) -> None:
         self._extended = True
-        self._due += late + extra_seconds
+        self._due += lateness + extra_seconds
 
     def end(self) -> None:
         self._greenlet = self._source = None
@@ -146,12 +143,12 @@ class TimeLimit:
         self.close()
         if self._greenlet is None:
             return
-        late = _clock.monotonic() - self._due
-        if late < 0:  # the timer belongs to an earlier use of the time limit
-            self._start(-late)
-        elif late > _LATE and not self._extended and (self._source is None or self._source.has_arrived()):
-            extra_seconds = 0.0 if self._source is None else min(late, self._seconds)
-            self._extend(late, extra_seconds)
+        lateness = _clock.monotonic() - self._due
+        if lateness < 0:  # the timer belongs to an earlier use of the time limit
+            self._start(-lateness)
+        elif lateness > _LATE_THRESHOLD and not self._extended and (self._source is None or self._source.has_arrived()):
+            extra_seconds = 0.0 if self._source is None else min(lateness, self._seconds)
+            self._extend(lateness, extra_seconds)
             self._start(extra_seconds)
         else:
             self._greenlet.throw(self._make_error(self._seconds))

@@ -22,8 +22,7 @@ from gmongo.wire.transport import Transport, TransportError, without_frames
 # gmongo renames only the loggers of loaded modules. Therefore `gmongo.wire.tls` creates the logger.
 ocsp_log = logging.getLogger("gmongo.ocsp")
 
-# Number of bytes that the driver encrypts in one step, so that a long message does not block the
-# event loop.
+# Number of bytes that the driver encrypts in one step, so that a long message does not block the event loop.
 _CHUNK_SIZE = 64 * 1024
 _BUFFER_SIZE = 32 * 1024
 
@@ -153,7 +152,7 @@ class TlsTransport(Transport):
                 self.send_raw(data[sent:])
 
     def _receive_encrypted(self) -> None:
-        self._wait(self._readable)
+        self._wait(self._read_watcher)
         count = super()._receive_into(self._chunk)
         self._incoming.write(self._chunk[:count])
 
@@ -170,8 +169,8 @@ _REASONS = {
     "WRONG_VERSION_NUMBER": "the server does not speak TLS",
     "HTTP_REQUEST": "the server does not speak TLS",
     "PACKET_LENGTH_TOO_LONG": "the server does not speak TLS",
-    "UNSUPPORTED_PROTOCOL": "the server speaks no version of TLS from 1.2 on",
-    "TLSV1_ALERT_PROTOCOL_VERSION": "the server speaks no version of TLS from 1.2 on",
+    "UNSUPPORTED_PROTOCOL": "the server supports neither TLS 1.2 nor a later version",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "the server supports neither TLS 1.2 nor a later version",
     "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the server demands a client certificate (tlsCertificateKeyFile)",
     "SSLV3_ALERT_HANDSHAKE_FAILURE": "the server refused (perhaps it demands a client certificate)",
     "TLSV1_ALERT_UNKNOWN_CA": "the server does not know the authority of the client certificate",
@@ -184,7 +183,7 @@ _REASONS = {
 
 
 def describe_tls_error(error: ssl.SSLError) -> str:
-    """Return the text that an error message shows as the reason of a TLS error."""
+    """Return the reason of a TLS error as a text for error messages."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the server's certificate was not accepted: {error.verify_message.rstrip('.')}"
     known = _REASONS.get(error.reason or "")

@@ -22,51 +22,49 @@ from greenlet import greenlet
 from gmongo._background import LongWork
 from gmongo._server_facts import sizes
 from gmongo.wire.address import SocketAddress
-from gmongo.wire.message import BEFORE_BODY, HEADER_SIZE, OP_MSG, decode_header, join_buffers, read_beginning
+from gmongo.wire.message import BODY_OFFSET, HEADER_SIZE, OP_MSG, decode_header, join_buffers, read_beginning
 
 if TYPE_CHECKING:
     from gevent._interfaces import IWatcher
 
-_READ = 1
-_WRITE = 2
-_SHORTEST = BEFORE_BODY + 5  # Size in bytes of a reply with an empty document.
+_READ_EVENT = 1
+_WRITE_EVENT = 2
+_MIN_REPLY_SIZE = BODY_OFFSET + 5  # Size in bytes of a reply with an empty document.
 _BUFFER_SIZE = 64 * 1024  # Bytes of a buffer. Larger replies have separate memory.
 # A transport uses a buffer from the first byte of a reply until the reply is decoded. Idle
 # connections need no buffer. Busy connections share few buffers, which stay in the processor cache.
 _free_buffers: list[memoryview] = []
-_KEPT_FREE = 4
+_MAX_FREE_BUFFERS = 4
 _CHUNK_SIZE = 512 * 1024
 
 
 class TransportError(OSError):
     """Error: a socket failed, was closed, or could not be opened."""
 
-    # The application may raise an OSError that is no TransportError, such as with
+    # The application may raise an OSError that is no TransportError, for example with
     # `gevent.Timeout(1, TimeoutError)`.
 
 
 class Transport:
     """Stream socket, at first unconnected. The transport owns `sock`. :meth:`set_ref` describes `ref`."""
 
-    # True if `_fill_buffer` waits for the socket before receiving. False in a subclass that may
-    # have unread bytes.
+    # True if `_fill_buffer` waits for the socket before receiving. False in a subclass that may have unread bytes.
     _waits_first = True
 
     def __init__(self, sock: _socket.socket, ref: bool) -> None:
         self._socket = sock
         self._hub = get_hub()
-        self._readable = self._hub.loop.io(sock.fileno(), _READ, ref=ref)
-        self._writable = self._hub.loop.io(sock.fileno(), _WRITE, ref=ref)
-        self._waiting: greenlet | None = None  # Greenlet that waits for the socket.
+        self._read_watcher = self._hub.loop.io(sock.fileno(), _READ_EVENT, ref=ref)
+        self._write_watcher = self._hub.loop.io(sock.fileno(), _WRITE_EVENT, ref=ref)
+        self._waiting_greenlet: greenlet | None = None  # Greenlet that waits for the socket.
         self._interruption: BaseException | None = None
         self.max_message_size = sizes.MAX_MESSAGE_SIZE  # Bytes, until the hello sets another limit.
         self._view: memoryview | None = None  # Buffer for received bytes, or None.
         self._start = 0  # Start of the unread bytes in the buffer.
         self._end = 0  # End of the unread bytes in the buffer.
-        self._large: memoryview | None = None  # Message that is too long for the buffer.
-        self._received_size: int  # Number of received bytes of the message in `_large`.
-        # True after a partly sent request or a partly received reply: the next message boundary is
-        # unknown.
+        self._large_message: memoryview | None = None  # Message that is too long for the buffer.
+        self._received_size: int  # Number of received bytes of the message in `_large_message`.
+        # True after a partly sent request or a partly received reply: the next message boundary is unknown.
         self.out_of_step = False
 
     def __repr__(self) -> str:
@@ -82,11 +80,11 @@ class Transport:
     def set_ref(self, keep_loop_alive: bool) -> None:
         """Set whether a wait for the socket keeps the event loop alive."""
         if not self.closed:
-            self._readable.ref = self._writable.ref = keep_loop_alive
+            self._read_watcher.ref = self._write_watcher.ref = keep_loop_alive
 
     def connect(self, sockaddr: SocketAddress) -> None:
         if not self.start_connecting(sockaddr):
-            self._wait(self._writable)
+            self._wait(self._write_watcher)
             self._raise_failure(self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR))
 
     def start_connecting(self, sockaddr: SocketAddress) -> bool:
@@ -115,9 +113,9 @@ class Transport:
     def watch_connecting(self, callback: Callable[[], None] | None) -> None:
         """Call `callback` after the end of the connection attempt. None stops the watcher."""
         if callback is None:
-            self._writable.stop()
+            self._write_watcher.stop()
         else:
-            self._writable.start(callback)
+            self._write_watcher.start(callback)
 
     def _raise_failure(self, error: int) -> None:
         if error:
@@ -145,19 +143,18 @@ class Transport:
             self._send_rest(memoryview(request)[sent:])
         if self._view is not None:  # the connection has unread bytes
             return None
-        # The following lines repeat `_wait` and `_receive_into`, because function calls would cost
-        # time.
-        if self._waiting is not None:
-            raise ConcurrentObjectUseError(f"{self._waiting!r} already waits on {self!r}")
-        self._waiting = getcurrent()
-        watcher = self._readable
-        watcher.start(self._waiting.switch, watcher)
+        # The following lines repeat `_wait` and `_receive_into`, because function calls would cost time.
+        if self._waiting_greenlet is not None:
+            raise ConcurrentObjectUseError(f"{self._waiting_greenlet!r} already waits on {self!r}")
+        self._waiting_greenlet = getcurrent()
+        watcher = self._read_watcher
+        watcher.start(self._waiting_greenlet.switch, watcher)
         try:
             result = self._hub.switch()
             if result is not watcher:
                 raise InvalidSwitchError(f"switched into {getcurrent()!r} with {result!r}, expected {watcher!r}")
         finally:
-            self._waiting = None
+            self._waiting_greenlet = None
             watcher.stop()
         if self._interruption is not None:
             raise without_frames(self._interruption)
@@ -173,11 +170,11 @@ class Transport:
         """Return the body if `data` is a reply with only a body section. Otherwise, buffer `data`."""
         count = len(data)
         if (
-            _SHORTEST <= count <= self.max_message_size
+            _MIN_REPLY_SIZE <= count <= self.max_message_size
             # The fields are length, responseTo, opcode, flags, section kind and body length.
-            and read_beginning(data) == (count, request_id, OP_MSG, 0, 0, count - BEFORE_BODY)
+            and read_beginning(data) == (count, request_id, OP_MSG, 0, 0, count - BODY_OFFSET)
         ):
-            return data[BEFORE_BODY:]
+            return data[BODY_OFFSET:]
         view = self._view = _acquire_buffer()
         view[:count] = data
         self._end = count
@@ -205,7 +202,7 @@ class Transport:
                 sent = self._try_to_send(data)
                 data = data[sent:]
                 if data and not sent:
-                    self._wait(self._writable)
+                    self._wait(self._write_watcher)
         except BaseException:
             self.out_of_step = True
             raise
@@ -227,8 +224,8 @@ class Transport:
         this method, the next call continues with the interrupted message. `other_request_id` is a
         second allowed responseTo.
         """
-        if self._large is not None:
-            return self._receive_large_message(self._large, request_id, other_request_id)
+        if self._large_message is not None:
+            return self._receive_large_message(self._large_message, request_id, other_request_id)
         while self._end - self._start < HEADER_SIZE:
             self._fill_buffer()
         view = self._view
@@ -251,14 +248,14 @@ class Transport:
                 return False
             self._view = None
             self._start = self._end = 0
-            if len(_free_buffers) < _KEPT_FREE:
+            if len(_free_buffers) < _MAX_FREE_BUFFERS:
                 _free_buffers.append(view)
         return True
 
     def _fill_buffer(self) -> None:
         """Receive bytes from the socket once. The buffer has space for the incomplete message."""
         if self._waits_first:  # the reply has usually not yet arrived
-            self._wait(self._readable)
+            self._wait(self._read_watcher)
         view = self._view
         if view is None:
             view = self._view = _acquire_buffer()
@@ -275,7 +272,7 @@ class Transport:
         received = min(self._end - self._start, length)
         message[:received] = self._view[self._start : self._start + received]
         self._start += received
-        self._large, self._received_size = message, received
+        self._large_message, self._received_size = message, received
         return message
 
     def _receive_large_message(
@@ -286,9 +283,9 @@ class Transport:
         length, reply_id, response_to, opcode = header
         while self._received_size < length:
             if self._waits_first:
-                self._wait(self._readable)
+                self._wait(self._read_watcher)
             self._received_size += self._receive_into(message[self._received_size : self._received_size + _CHUNK_SIZE])
-        self._large = None
+        self._large_message = None
         return reply_id, response_to, opcode, message[HEADER_SIZE:]
 
     def _receive_into(self, into: memoryview) -> int:
@@ -297,7 +294,7 @@ class Transport:
             try:
                 count = self._socket.recv_into(into)
             except BlockingIOError:
-                self._wait(self._readable)
+                self._wait(self._read_watcher)
                 continue
             except OSError as error:
                 raise TransportError(*error.args) from error
@@ -307,7 +304,7 @@ class Transport:
 
     def has_arrived(self) -> bool:
         """Return True if bytes or the end of the stream have arrived. Does not switch greenlets."""
-        if self._view is not None or self._large is not None:
+        if self._view is not None or self._large_message is not None:
             return True
         try:
             self._socket.recv(1, _socket.MSG_PEEK)
@@ -336,18 +333,18 @@ class Transport:
     def _wait(self, watcher: IWatcher) -> None:
         if self._interruption is not None:
             raise without_frames(self._interruption)
-        if self._waiting is not None:
-            raise ConcurrentObjectUseError(f"{self._waiting!r} already waits on {self!r}")
+        if self._waiting_greenlet is not None:
+            raise ConcurrentObjectUseError(f"{self._waiting_greenlet!r} already waits on {self!r}")
         # Keep the greenlet in no local variable. A dead greenlet refers to its exception, and the
         # traceback of the exception refers to this frame.
-        self._waiting = getcurrent()
-        watcher.start(self._waiting.switch, watcher)
+        self._waiting_greenlet = getcurrent()
+        watcher.start(self._waiting_greenlet.switch, watcher)
         try:
             result = self._hub.switch()
             if result is not watcher:
                 raise InvalidSwitchError(f"switched into {getcurrent()!r} with {result!r}, expected {watcher!r}")
         finally:
-            self._waiting = None
+            self._waiting_greenlet = None
             watcher.stop()
         if self._interruption is not None:
             raise without_frames(self._interruption)
@@ -369,21 +366,21 @@ class Transport:
             self.interrupt(TransportError("connection closed"))
 
     def _wake(self) -> None:
-        greenlet = self._waiting
+        greenlet = self._waiting_greenlet
         if greenlet is None:
             return
         throw_into = greenlet.throw
 
         def throw() -> None:  # the hub calls `throw`, so no greenlet runs during `throw`
-            if self._waiting is greenlet and self._interruption is not None:
+            if self._waiting_greenlet is greenlet and self._interruption is not None:
                 throw_into(without_frames(self._interruption))
 
         self._hub.loop.run_callback(throw)
 
     def _close_socket(self) -> None:
         if not self.closed:
-            self._readable.close()
-            self._writable.close()
+            self._read_watcher.close()
+            self._write_watcher.close()
             self._socket.close()
 
     def __del__(self) -> None:
@@ -399,7 +396,7 @@ def _acquire_buffer() -> memoryview:
 
 
 def without_frames(error: BaseException) -> BaseException:
-    """Return a copy of an error without traceback, which would keep alive the locals of frames."""
+    """Return a copy of an error without its traceback, which would keep local variables of frames alive."""
     try:
         return copy(error)
     except Exception:  # the constructor of the error does not accept `error.args`

@@ -29,9 +29,9 @@ def duplicate_key_errors(command: Any) -> dict[str, Any]:
     return {"ok": 1, "n": len(documents) - len(errors), **({"writeErrors": errors} if errors else {})}
 
 
-@pytest.mark.parametrize(("ordered", "indexes", "batches"), [(True, [3], 2), (False, [3, 5], 5)])
+@pytest.mark.parametrize(("ordered", "indexes", "batch_count"), [(True, [3], 2), (False, [3, 5], 5)])
 def test_write_error_of_second_batch_has_index_in_list_of_requests(
-    ordered: bool, indexes: list[int], batches: int
+    ordered: bool, indexes: list[int], batch_count: int
 ) -> None:
     with ScriptedServer({"insert": duplicate_key_errors}) as server:
         server.hello_extra = {"maxWriteBatchSize": 2}
@@ -40,7 +40,7 @@ def test_write_error_of_second_batch_has_index_in_list_of_requests(
         errors = caught.value.details["writeErrors"]
         assert [error["index"] for error in errors] == indexes
         assert [error["op"] for error in errors] == [{"_id": index} for index in indexes]
-        assert len(server.commands("insert")) == batches
+        assert len(server.commands("insert")) == batch_count
 
 
 @pytest.mark.parametrize("ordered", [True, False])

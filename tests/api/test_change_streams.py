@@ -25,7 +25,7 @@ from tests.support.recorder import Recorder
 from tests.support.scripted_server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
-RESUMABLE = {"ok": 0, "code": 10107, "errmsg": "stepped down", "errorLabels": ["ResumableChangeStreamError"]}
+STEPDOWN_ERROR = {"ok": 0, "code": 10107, "errmsg": "stepped down", "errorLabels": ["ResumableChangeStreamError"]}
 
 
 @pytest.fixture
@@ -84,15 +84,15 @@ class StreamMember(ScriptedServer):
 
     :param batches: the replies to `aggregate` and `getMore`, in order: a list of changes for the
         batch, or a complete reply document. After the last reply, all batches are empty.
-    :param token: True if cursor replies have a ``postBatchResumeToken``.
+    :param has_token: True if cursor replies have a ``postBatchResumeToken``.
     """
 
-    def __init__(self, *batches, token=True, wire_version=21):
+    def __init__(self, *batches, has_token=True, wire_version=21):
         super().__init__({"aggregate": self._aggregate, "getMore": self._get_more}, member=self._member_fields)
         self.batches = list(batches)
-        self.token = token
+        self.has_token = has_token
         self.hello_extra = {"maxWireVersion": wire_version}
-        self.count = 0
+        self.batch_number = 0
 
     def _member_fields(self, _server):
         return {"setName": "rs", "hosts": [self.name], "me": self.name}
@@ -108,11 +108,11 @@ class StreamMember(ScriptedServer):
         batch = self.batches.pop(0) if self.batches else []
         if isinstance(batch, dict):
             return batch
-        self.count += 1
-        cursor = {"id": Int64(self.count), "ns": "db.c", batch_field: batch}
-        if self.token:
-            cursor["postBatchResumeToken"] = {"_data": f"batch {self.count}"}
-        return {"ok": 1, "cursor": cursor, "operationTime": Timestamp(self.count, 1)}
+        self.batch_number += 1
+        cursor = {"id": Int64(self.batch_number), "ns": "db.c", batch_field: batch}
+        if self.has_token:
+            cursor["postBatchResumeToken"] = {"_data": f"batch {self.batch_number}"}
+        return {"ok": 1, "cursor": cursor, "operationTime": Timestamp(self.batch_number, 1)}
 
     def stages(self):
         """Return the stage `$changeStream` of each `aggregate` command that the member has
@@ -126,35 +126,35 @@ def connect_to(server, **options):
 
 
 def test_change_stream_without_token_resumes_at_operation_time():
-    with StreamMember([], RESUMABLE, [], RESUMABLE, token=False) as server, connect_to(server) as client:
+    with StreamMember([], STEPDOWN_ERROR, [], STEPDOWN_ERROR, has_token=False) as server, connect_to(server) as client:
         with client.db.c.watch() as stream:
             for _ in range(3):
                 stream.try_next()
         assert server.stages() == [{}, *[{"startAtOperationTime": Timestamp(1, 1)}] * 2]
 
 
-UNREADABLE = {**change_document(2), "date": DatetimeMS(2**62)}
+UNREADABLE_CHANGE = {**change_document(2), "date": DatetimeMS(2**62)}
 
 
 @pytest.mark.parametrize(
     "batches",
     [
-        ([], [change_document(1), UNREADABLE, change_document(3)]),
-        ([], [change_document(1)], RESUMABLE, [UNREADABLE, change_document(3)]),
+        ([], [change_document(1), UNREADABLE_CHANGE, change_document(3)]),
+        ([], [change_document(1)], STEPDOWN_ERROR, [UNREADABLE_CHANGE, change_document(3)]),
     ],
     ids=["getMore", "first batch after resume"],
 )
 def test_change_stream_continues_after_change_that_cannot_be_decoded(batches):
     replies = [*batches, *[batches[-1]] * 2]  # the replies to the next resumes
     with StreamMember(*replies) as server, connect_to(server) as client, client.db.c.watch() as stream:
-        numbers, errors = [], 0
+        numbers, error_count = [], 0
         while 3 not in numbers:
             try:
                 change = stream.try_next()
                 numbers += [change["number"]] if change else []
             except InvalidBSON:
-                errors += 1
-        assert sorted(set(numbers)) == [1, 3] and errors >= 1 and stream.alive
+                error_count += 1
+        assert sorted(set(numbers)) == [1, 3] and error_count >= 1 and stream.alive
 
 
 def test_change_stream_stays_open_if_its_session_is_in_use():
@@ -181,7 +181,7 @@ def test_time_limit_of_next_covers_end_of_old_cursor():
 
 def test_second_error_during_resume_ends_the_change_stream():
     with (
-        StreamMember([], RESUMABLE, {"ok": 0, "code": 8, "errmsg": "no"}) as server,
+        StreamMember([], STEPDOWN_ERROR, {"ok": 0, "code": 8, "errmsg": "no"}) as server,
         connect_to(server) as client,
     ):
         with client.db.c.watch() as stream, pytest.raises(OperationFailure, match="no"):
@@ -221,7 +221,7 @@ def test_iteration_after_interruption_resumes_and_sends_get_more(virtual_time, i
 
 
 def test_iteration_after_interruption_resumes_again_after_network_error():
-    with StreamMember([], [], [], RESUMABLE, [change_document(1)]) as server, connect_to(server) as client:
+    with StreamMember([], [], [], STEPDOWN_ERROR, [change_document(1)]) as server, connect_to(server) as client:
         with client.db.c.watch() as stream:
             server.fail("getMore", send_no_reply)
             _expire_gevent_timeout(stream)

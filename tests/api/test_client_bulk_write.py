@@ -47,8 +47,8 @@ def test_generated_id_is_first_field_and_is_stored_in_the_document(client, recor
     assert list(recorder.command("bulkWrite")["ops"][0]["document"]) == ["_id", "a"]
 
 
-def bulk_write_reply(count, errors=(), **fields):
-    """Return the reply to a bulkWrite command with `count` inserts.
+def bulk_write_reply(insert_count, errors=(), **fields):
+    """Return the reply to a bulkWrite command with `insert_count` inserts.
 
     Each of the `errors` is a failed insert.
     """
@@ -56,7 +56,7 @@ def bulk_write_reply(count, errors=(), **fields):
         "ok": 1,
         "cursor": {"id": Int64(0), "ns": "admin.$cmd.bulkWrite", "firstBatch": list(errors)},
         "nErrors": len(errors),
-        "nInserted": count - len(errors),
+        "nInserted": insert_count - len(errors),
         **fields,
     }
 
@@ -74,10 +74,10 @@ def server_with_limits(bulk_reply=lambda command: bulk_write_reply(len(command["
 @pytest.mark.parametrize("labels", [[], ["RetryableWriteError"], ["A", "B"]])
 @pytest.mark.parametrize("source", ["write concern error", "command error"])
 def test_client_bulk_write_exception_has_error_labels_of_the_reply(labels, source):
-    concern = {"code": 91, "errmsg": "down"}
+    write_concern_error = {"code": 91, "errmsg": "down"}
     reply = {"ok": 1, "cursor": {"id": Int64(0), "ns": "admin.$cmd.bulkWrite", "firstBatch": []}, "nErrors": 0,
              "nInserted": 1, "nUpserted": 0, "nMatched": 0, "nModified": 0, "nDeleted": 0,
-             "writeConcernError": concern, "errorLabels": labels}  # fmt: skip
+             "writeConcernError": write_concern_error, "errorLabels": labels}  # fmt: skip
     if source == "command error":
         reply = {"ok": 0, "code": 5, "errmsg": "no", "errorLabels": labels}
     with ScriptedServer({"bulkWrite": reply}) as server:
@@ -131,9 +131,9 @@ def test_network_error_after_first_batch_has_partial_result():
 
 def test_ordered_bulk_write_sends_no_batch_after_errors_that_were_not_read():
     def reply(command):
-        concern = {"code": 189, "codeName": "PrimarySteppedDown", "errmsg": "stepped down"}
+        write_concern_error = {"code": 189, "codeName": "PrimarySteppedDown", "errmsg": "stepped down"}
         fields = {"cursor": {"id": Int64(7), "ns": "admin.$cmd.bulkWrite", "firstBatch": []}, "nErrors": 1}
-        return {**bulk_write_reply(len(command["ops"])), **fields, "writeConcernError": concern}
+        return {**bulk_write_reply(len(command["ops"])), **fields, "writeConcernError": write_concern_error}
 
     models = [UpdateMany({"a": number}, {"$set": {"b": 1}}, namespace=NAMESPACE) for number in range(4)]
     with server_with_limits(reply, maxWriteBatchSize=2) as server, MongoClient(server.name) as client:

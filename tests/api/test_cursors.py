@@ -56,16 +56,16 @@ def test_index_into_tailable_cursor_sends_plain_find(recording: Recording) -> No
     assert not {"tailable", "awaitData"} & recording.recorder.command("find").keys()
 
 
-CURSORS = {
+CURSOR_FACTORIES = {
     "find": lambda collection: collection.find(batch_size=4),
     "aggregate": lambda collection: collection.aggregate([], batchSize=4),
 }
 
 
-@pytest.fixture(params=CURSORS)
+@pytest.fixture(params=CURSOR_FACTORIES)
 def cursor(recording: Recording, request: pytest.FixtureRequest) -> Any:
     """Return a cursor that reads 10 documents in batches of 4 documents."""
-    return CURSORS[request.param](recording.collection)
+    return CURSOR_FACTORIES[request.param](recording.collection)
 
 
 def test_next_and_iterators_of_one_cursor_return_each_document_once(cursor: Any) -> None:
@@ -116,7 +116,7 @@ def test_iteration_raises_after_an_interrupted_get_more(cursor: Any, recording: 
     assert list(cursor) == []
 
 
-CHECKS = ("hello", "isMaster", "ismaster")
+HELLO_COMMANDS = ("hello", "isMaster", "ismaster")
 
 
 def test_get_more_after_failed_heartbeat_waits_for_server_selection() -> None:
@@ -130,6 +130,6 @@ def test_get_more_after_failed_heartbeat_waits_for_server_selection() -> None:
         client.db.c.insert_many([{"_id": number} for number in range(5)])
         cursor = client.db.c.find({}, batch_size=1)
         next(cursor)
-        fail(deployment, *CHECKS, times=4, closeConnection=True, appName="checked")
+        fail(deployment, *HELLO_COMMANDS, times=4, closeConnection=True, appName="checked")
         recorder.wait_for("HeartbeatFailed")
         assert [each["_id"] for each in cursor.to_list()] == [1, 2, 3, 4]

@@ -41,10 +41,10 @@ from tests.support.recorder import Recorder
 SESSION, A_DATABASE, A_CLIENT = object(), object(), object()
 SINK = SimpleNamespace(write=lambda data: None)
 VARYING_FIELDS = {"$clusterTime", "clusterTime", "wallTime", "_data", "txnNumber", "startAtOperationTime"}
-SET = {"$set": {"a": 1}}
-CONCERN = WriteConcern(w=1, wtimeout=77)
-TIME = Timestamp(1, 1)
-TOKEN = {"_data": "00"}
+UPDATE = {"$set": {"a": 1}}
+WRITE_CONCERN = WriteConcern(w=1, wtimeout=77)
+OPERATION_TIME = Timestamp(1, 1)
+RESUME_TOKEN = {"_data": "00"}
 
 
 def _write_and_read(session: ClientSession) -> Any:
@@ -53,7 +53,7 @@ def _write_and_read(session: ClientSession) -> Any:
 
 
 # For each parameter name, the argument that a test adds to the call.
-VALUES: dict[str, Any] = {
+ADDED_ARGUMENTS: dict[str, Any] = {
     "allow_disk_use": True,
     "allow_partial_results": True,
     "allowable_errors": [26],
@@ -98,7 +98,7 @@ VALUES: dict[str, Any] = {
     "projection": {"a": 1},
     "read_concern": ReadConcern("majority"),
     "read_preference": ReadPreference.NEAREST,
-    "resume_after": TOKEN,
+    "resume_after": RESUME_TOKEN,
     "return_document": True,
     "return_key": True,
     "revision": 0,
@@ -109,22 +109,22 @@ VALUES: dict[str, Any] = {
     "skip": 1,
     "snapshot": True,
     "sort": [("a", -1)],
-    "start_after": TOKEN,
-    "start_at_operation_time": TIME,
+    "start_after": RESUME_TOKEN,
+    "start_at_operation_time": OPERATION_TIME,
     "timeout_mode": "iteration",
     "timeout_ms": 5000,
     "upsert": True,
     "value": 2,
     "verbose_results": True,
     "version": 0,
-    "write_concern": CONCERN,
+    "write_concern": WRITE_CONCERN,
 }
 
-# For each method, the required arguments, and arguments that replace the arguments in VALUES. A
+# For each method, the required arguments, and arguments that replace those in `ADDED_ARGUMENTS`. A
 # test omits a parameter whose value is `NOT_TESTED`, because the parameter alone changes no
 # command.
 NOT_TESTED = object()
-COLLECTION: dict[str, dict[str, Any]] = {
+COLLECTION_METHODS: dict[str, dict[str, Any]] = {
     "aggregate": {"pipeline": []},
     "aggregate_raw_batches": {"pipeline": []},
     "bulk_write": {"requests": [DeleteOne({"_id": 1}), InsertOne({"_id": 51})]},
@@ -145,7 +145,7 @@ COLLECTION: dict[str, dict[str, Any]] = {
     "find_one": {"limit": NOT_TESTED},  # `find_one` always sends the limit 1.
     "find_one_and_delete": {"filter": {"a": 1}},
     "find_one_and_replace": {"filter": {"a": 1}, "replacement": {"a": 2}},
-    "find_one_and_update": {"filter": {"a": 1}, "update": SET},
+    "find_one_and_update": {"filter": {"a": 1}, "update": UPDATE},
     "find_raw_batches": {},
     "index_information": {},
     "insert_many": {"documents": [{"_id": 50}, {"_id": 51}]},
@@ -155,13 +155,13 @@ COLLECTION: dict[str, dict[str, Any]] = {
     "options": {},
     "rename": {"new_name": "other"},
     "replace_one": {"filter": {"a": 1}, "replacement": {"a": 2}},
-    "update_many": {"filter": {"a": 1}, "update": SET},
-    "update_one": {"filter": {"a": 1}, "update": SET},
+    "update_many": {"filter": {"a": 1}, "update": UPDATE},
+    "update_one": {"filter": {"a": 1}, "update": UPDATE},
     "update_search_index": {"name": "x", "definition": {}},
     "watch": {},
     "with_options": {},
 }
-DATABASE: dict[str, dict[str, Any]] = {
+DATABASE_METHODS: dict[str, dict[str, Any]] = {
     "aggregate": {"pipeline": [{"$listLocalSessions": {}}]},
     "command": {"command": "collMod", "value": "missing"},
     "create_collection": {"name": "other"},
@@ -175,7 +175,7 @@ DATABASE: dict[str, dict[str, Any]] = {
     "watch": {},
     "with_options": {},
 }
-CLIENT: dict[str, dict[str, Any]] = {
+CLIENT_METHODS: dict[str, dict[str, Any]] = {
     "append_metadata": {"driver_info": DriverInfo("x")},
     "bulk_write": {"models": [InsertOne({"_id": 50}, namespace="db.c")]},
     "drop_database": {"name_or_database": "other"},
@@ -197,7 +197,7 @@ SESSION_METHODS: dict[str, dict[str, Any]] = {
     "start_transaction": {},
     "with_transaction": {"callback": _write_and_read},
 }
-CURSOR: dict[str, dict[str, Any]] = {
+CURSOR_METHODS: dict[str, dict[str, Any]] = {
     "add_option": {"mask": 16},
     "allow_disk_use": {},
     "batch_size": {},
@@ -218,7 +218,7 @@ CURSOR: dict[str, dict[str, Any]] = {
     "to_list": {},
     "where": {"code": "true"},
 }
-BUCKET: dict[str, dict[str, Any]] = {
+BUCKET_METHODS: dict[str, dict[str, Any]] = {
     "delete": {"file_id": 1},
     "delete_by_name": {"filename": "f"},
     "download_to_stream": {"file_id": 1, "destination": SINK},
@@ -233,7 +233,7 @@ BUCKET: dict[str, dict[str, Any]] = {
     "upload_from_stream": {"filename": "g", "source": b"abc"},
     "upload_from_stream_with_id": {"file_id": 5, "filename": "g", "source": b"abc"},
 }
-FILES: dict[str, dict[str, Any]] = {
+FILES_METHODS: dict[str, dict[str, Any]] = {
     "delete": {"file_id": 1},
     "exists": {"document_or_id": 1},
     "find": {},
@@ -261,17 +261,17 @@ class ClassesAsAttributes:
 
 
 SUBJECTS: dict[str, tuple[type, dict[str, dict[str, Any]]]] = {
-    "collection": (Collection, COLLECTION),
-    "database": (Database, DATABASE),
-    "client": (MongoClient, CLIENT),
+    "collection": (Collection, COLLECTION_METHODS),
+    "database": (Database, DATABASE_METHODS),
+    "client": (MongoClient, CLIENT_METHODS),
     "session": (ClientSession, SESSION_METHODS),
-    "cursor": (Cursor, CURSOR),
-    "bucket": (GridFSBucket, BUCKET),
-    "files": (GridFS, FILES),
+    "cursor": (Cursor, CURSOR_METHODS),
+    "bucket": (GridFSBucket, BUCKET_METHODS),
+    "files": (GridFS, FILES_METHODS),
     "class": (ClassesAsAttributes, CONSTRUCTORS),
 }
 # Methods that this file does not test: methods without arguments, and methods that other files test.
-OTHER_METHODS = {
+UNTESTED_METHODS = {
     "client": {"close", "eq_props", "next", "pool_stats", "retry_stats"},
     "collection": {"next"},
     "cursor": {"clone", "close", "explain", "next", "rewind"},
@@ -297,12 +297,10 @@ class ObjectsUnderTest:
         self.client: MongoClient[Any] = MongoClient(deployment.uri, event_listeners=[self.recorder])
         self.session = self.client.start_session()
 
-    def commands_and_outcome(
-        self, subject: str, method: str, arguments_with_placeholders: Mapping[str, Any]
-    ) -> list[Any]:
+    def call_and_record(self, subject: str, method: str, arguments_with_placeholders: Mapping[str, Any]) -> list[Any]:
         """Call a method. Return the sent commands, and the result or the error of the call."""
         with self.prepare_call(subject, method, arguments_with_placeholders) as (target, arguments):
-            own = target if subject == "session" else None
+            own_session = target if subject == "session" else None
             self.recorder.clear()
             outcome: Any
             try:
@@ -310,8 +308,8 @@ class ObjectsUnderTest:
             except Exception as error:
                 outcome = type(error), str(error)
             commands = [(event.database_name, event.command) for event in self.recorder.events_named("CommandStarted")]
-            if own is not None:
-                outcome = [outcome, own.cluster_time, own.operation_time, own.has_ended]
+            if own_session is not None:
+                outcome = [outcome, own_session.cluster_time, own_session.operation_time, own_session.has_ended]
         return [self.normalize(commands), self.normalize(outcome)]
 
     @contextmanager
@@ -333,18 +331,18 @@ class ObjectsUnderTest:
             database.fs.files.update_one({"_id": each}, {"$set": {"uploadDate": datetime(2026, 1, each)}})
         placeholders = [(SESSION, self.session), (A_DATABASE, database), (A_CLIENT, self.client)]
         arguments = {
-            name: next((object_ for sign, object_ in placeholders if sign is value), value)
+            name: next((object_ for placeholder, object_ in placeholders if placeholder is value), value)
             for name, value in arguments_with_placeholders.items()
         }
-        own = self.client.start_session() if subject == "session" else None
-        if own is not None and method in ("abort_transaction", "commit_transaction"):
-            own.start_transaction()
-            database.c.insert_one({}, session=own)
+        own_session = self.client.start_session() if subject == "session" else None
+        if own_session is not None and method in ("abort_transaction", "commit_transaction"):
+            own_session.start_transaction()
+            database.c.insert_one({}, session=own_session)
         target = {
             "collection": database.c,
             "database": database,
             "client": self.client,
-            "session": own,
+            "session": own_session,
             "cursor": database.c.find(),
             "bucket": bucket,
             "files": GridFS(database),
@@ -353,8 +351,8 @@ class ObjectsUnderTest:
         try:
             yield target, arguments
         finally:
-            if own is not None:
-                own.end_session()
+            if own_session is not None:
+                own_session.end_session()
 
     def _read_result(self, result: Any, target: Any) -> Any:
         """Use the result of a call, so that the client sends all commands that depend on an argument.
@@ -434,7 +432,7 @@ def tested_objects() -> Iterator[ObjectsUnderTest]:
 def test_argument_tables_contain_every_public_method() -> None:
     for subject, (kind, methods) in SUBJECTS.items():
         public = {name for name in dir(kind) if not name.startswith("_") and inspect.isfunction(getattr(kind, name))}
-        assert public - methods.keys() == OTHER_METHODS.get(subject, set()), subject
+        assert public - methods.keys() == UNTESTED_METHODS.get(subject, set()), subject
 
 
 @pytest.mark.parametrize(("subject", "method"), CASES)
@@ -443,21 +441,23 @@ def test_every_argument_changes_commands_or_result_or_error(
 ) -> None:
     kind, methods = SUBJECTS[subject]
     required = {name: value for name, value in methods[method].items() if value is not NOT_TESTED}
-    usual = tested_objects.commands_and_outcome(subject, method, required)
-    assert usual == tested_objects.commands_and_outcome(subject, method, required), "two equal calls have equal traces"
+    usual = tested_objects.call_and_record(subject, method, required)
+    assert usual == tested_objects.call_and_record(subject, method, required), (
+        "two equal calls must have equal outcomes"
+    )
     others = [name for name in parameters_of(kind, method) if name not in methods[method]]
     assert [
         name
         for name in others
-        if tested_objects.commands_and_outcome(subject, method, {**required, name: VALUES[name]}) == usual
+        if tested_objects.call_and_record(subject, method, {**required, name: ADDED_ARGUMENTS[name]}) == usual
     ] == []
 
 
 @pytest.mark.parametrize(
     ("subject", "method", "arguments"),
     [
-        *(("bucket", method, arguments) for method, arguments in BUCKET.items()),
-        *(("files", method, arguments) for method, arguments in FILES.items()),
+        *(("bucket", method, arguments) for method, arguments in BUCKET_METHODS.items()),
+        *(("files", method, arguments) for method, arguments in FILES_METHODS.items()),
         ("files", "put", {"data": b"abc"}),
         ("files", "new_file", {}),
     ],
@@ -466,7 +466,7 @@ def test_every_gridfs_command_uses_explicit_session(
     subject: str, method: str, arguments: dict[str, Any], tested_objects: ObjectsUnderTest
 ) -> None:
     required = {name: value for name, value in arguments.items() if value is not NOT_TESTED}
-    tested_objects.commands_and_outcome(subject, method, {**required, "session": SESSION})
+    tested_objects.call_and_record(subject, method, {**required, "session": SESSION})
     commands = [event.command for event in tested_objects.recorder.events_named("CommandStarted")]
     assert commands
     assert [command["lsid"] for command in commands] == [tested_objects.session.session_id] * len(commands)

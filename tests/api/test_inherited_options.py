@@ -18,14 +18,14 @@ from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import ReadPreference
 from gmongo.write_concern import WriteConcern
 
-OWN: dict[str, Any] = {
+OWN_OPTIONS: dict[str, Any] = {
     "codec_options": CodecOptions(document_class=SON, tz_aware=True),
     "read_preference": ReadPreference.SECONDARY_PREFERRED,
     "write_concern": WriteConcern(w=2, wtimeout=5),
     "read_concern": ReadConcern("majority"),
     "timeout_ms": 700,
 }
-OTHER: dict[str, Any] = {
+OTHER_OPTIONS: dict[str, Any] = {
     "codec_options": CodecOptions(document_class=SON),
     "read_preference": ReadPreference.NEAREST,
     "write_concern": WriteConcern(w=3),
@@ -35,7 +35,7 @@ OTHER: dict[str, Any] = {
 
 
 def options_of(owner: Any) -> dict[str, Any]:
-    options = {name: getattr(owner, name) for name in OWN if name != "timeout_ms"}
+    options = {name: getattr(owner, name) for name in OWN_OPTIONS if name != "timeout_ms"}
     return {**options, "timeout_ms": owner._executor._timeout and owner._executor._timeout * 1000}
 
 
@@ -73,28 +73,28 @@ WITH_OPTIONS: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("derive", FROM_DATABASE.values(), ids=FROM_DATABASE)
 def test_collection_inherits_database_options(client: MongoClient[Any], derive: Callable[[Database[Any]], Any]) -> None:
-    derived = derive(client.get_database("d", **OWN))
-    assert options_of(derived) == OWN
-    assert options_of(derived.with_options()) == OWN
+    derived = derive(client.get_database("d", **OWN_OPTIONS))
+    assert options_of(derived) == OWN_OPTIONS
+    assert options_of(derived.with_options()) == OWN_OPTIONS
 
 
 @pytest.mark.parametrize("derive", FROM_COLLECTION.values(), ids=FROM_COLLECTION)
 def test_objects_derived_from_collection_inherit_collection_options(
     client: MongoClient[Any], derive: Callable[[Collection[Any]], Any]
 ) -> None:
-    collection = client.get_database("d", **OTHER).get_collection("c", **OWN)
+    collection = client.get_database("d", **OTHER_OPTIONS).get_collection("c", **OWN_OPTIONS)
     derived = derive(collection)
-    assert options_of(derived) == OWN
+    assert options_of(derived) == OWN_OPTIONS
     assert derived.name.removeprefix("c.") in ("c", "sub") and derived.database == collection.database
 
 
 @pytest.mark.parametrize("make_object", WITH_OPTIONS.values(), ids=WITH_OPTIONS)
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", OWN_OPTIONS)
 def test_argument_replaces_one_option_and_keeps_other_options(
     client: MongoClient[Any], make_object: Callable[..., Any], name: str
 ) -> None:
-    plain, changed = make_object(client), make_object(client, **{name: OWN[name]})
-    assert options_of(changed) == {**options_of(plain), name: OWN[name]}
+    plain, changed = make_object(client), make_object(client, **{name: OWN_OPTIONS[name]})
+    assert options_of(changed) == {**options_of(plain), name: OWN_OPTIONS[name]}
     assert options_of(plain) == {**options_of(client.d), "timeout_ms": None}
     assert changed == plain  # equal despite different options, because client and names are equal
 
@@ -115,11 +115,11 @@ def test_databases_and_collections_inherit_options_of_client() -> None:
 
 
 def test_internal_database_of_collection_has_options_of_the_collection(client: MongoClient[Any]) -> None:
-    database = client.get_database("d", **OWN)
+    database = client.get_database("d", **OWN_OPTIONS)
     collection = database.get_collection("c", write_concern=WriteConcern(w=4), timeout_ms=800)
     assert options_of(collection._database_with_options) == {
-        **OWN,
+        **OWN_OPTIONS,
         "write_concern": WriteConcern(w=4),
         "timeout_ms": 800,
     }
-    assert options_of(database.c._database_with_options) == OWN
+    assert options_of(database.c._database_with_options) == OWN_OPTIONS

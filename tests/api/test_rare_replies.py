@@ -29,7 +29,7 @@ from gmongo.wire.address import address_text
 from tests.support.cases import with_cases
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply
 
-STEPPING_DOWN = {"code": 91, "errmsg": "shutting down"}
+SHUTDOWN_ERROR = {"code": 91, "errmsg": "shutting down"}
 UNAUTHORIZED = {"ok": 0, "code": 13, "errmsg": "not authorized"}
 # After an error, a scripted server sends no hello reply in the stream. The client checks the server
 # again after this short interval.
@@ -37,10 +37,10 @@ SHORT_HEARTBEAT: dict[str, Any] = {"heartbeatFrequencyMS": 500}
 
 
 @pytest.mark.parametrize("ordered", [True, False])
-def test_bulk_write_stops_after_second_stepdown_error(ordered: bool) -> None:
-    reply = {"ok": 1, "n": 1, "writeConcernError": STEPPING_DOWN, "errorLabels": ["RetryableWriteError"]}
-    with ScriptedReplicaSet(1) as members, MongoClient[Any](members.members[0].name, **SHORT_HEARTBEAT) as client:
-        (member,) = members.members
+def test_bulk_write_stops_after_second_shutdown_error(ordered: bool) -> None:
+    reply = {"ok": 1, "n": 1, "writeConcernError": SHUTDOWN_ERROR, "errorLabels": ["RetryableWriteError"]}
+    with ScriptedReplicaSet(1) as replicas, MongoClient[Any](replicas.members[0].name, **SHORT_HEARTBEAT) as client:
+        (member,) = replicas.members
         member.replies["insert"] = reply
         with pytest.raises(BulkWriteError) as caught:
             client.db.c.bulk_write([InsertOne({})], ordered=ordered)
@@ -50,8 +50,8 @@ def test_bulk_write_stops_after_second_stepdown_error(ordered: bool) -> None:
         assert caught.value.has_error_label("RetryableWriteError")
 
 
-def test_stepdown_error_before_any_write_raises_no_bulk_write_error() -> None:
-    with ScriptedServer({"insert": {"ok": 0, **STEPPING_DOWN}}) as server, MongoClient[Any](server.name) as client:
+def test_shutdown_error_before_any_write_raises_no_bulk_write_error() -> None:
+    with ScriptedServer({"insert": {"ok": 0, **SHUTDOWN_ERROR}}) as server, MongoClient[Any](server.name) as client:
         with pytest.raises(Exception, match="shutting down") as caught:
             client.db.c.insert_many([{}, {}])
         assert not isinstance(caught.value, BulkWriteError | WriteConcernError)

@@ -27,8 +27,8 @@ def test_advanced_cluster_time_is_sent_only_in_advanced_session() -> None:
 
 @pytest.mark.requirement("BP-51")
 def test_write_is_not_retried_without_session_support() -> None:
-    with ScriptedReplicaSet(1) as members, MongoClient[Any](members.members[0].name) as client:
-        (member,) = members.members
+    with ScriptedReplicaSet(1) as replicas, MongoClient[Any](replicas.members[0].name) as client:
+        (member,) = replicas.members
         client.db.c.find_one()
         member.fail("insert", cut_reply(0))
         # In the handshake of the next connection, the member reports no support of sessions.

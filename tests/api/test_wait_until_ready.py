@@ -13,8 +13,8 @@ from gmongo.errors import OperationFailure, ServerSelectionTimeoutError
 from gmongo.testing import Deployment
 from tests.support.fail_points import fail
 
-LIMIT = 0.2
-NOT_READY = r"not ready within the limit of 200 ms \(timeout of wait_until_ready\): "
+TIMEOUT = 0.2
+NOT_READY_PATTERN = r"not ready within the limit of 200 ms \(timeout of wait_until_ready\): "
 
 
 def test_ready_client_has_min_pool_size_connections_to_each_available_server() -> None:
@@ -53,11 +53,11 @@ def test_wrong_password_raises_operation_failure() -> None:
     ("fault", "options", "message"),
     [
         ("kill", {}, r"of the limit of 200 ms \(timeout of wait_until_ready\)"),
-        ("freeze", {}, f"{NOT_READY}.*no complete reply"),
+        ("freeze", {}, f"{NOT_READY_PATTERN}.*no complete reply"),
         (
             "delay",
             {"minPoolSize": 50},
-            rf"{NOT_READY}minPoolSize is 50 connections, and .*:\d+ has \d+ of them",
+            rf"{NOT_READY_PATTERN}minPoolSize is 50 connections, and .*:\d+ has \d+ of them",
         ),
     ],
 )
@@ -66,7 +66,7 @@ def test_timeout_error_of_wait_until_ready_contains_reason(fault: str, options: 
         client.admin.command("ping")
         getattr(deployment.members[0], fault)(*([0.03] if fault == "delay" else []))
         with pytest.raises(ServerSelectionTimeoutError, match=message):
-            client.wait_until_ready(timeout=LIMIT)
+            client.wait_until_ready(timeout=TIMEOUT)
 
 
 def test_default_timeout_of_wait_until_ready_is_server_selection_timeout() -> None:

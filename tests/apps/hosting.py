@@ -24,15 +24,15 @@ from tests.support.fail_points import fail
 from tests.support.programs import ROOT
 from tests.support.wait import until
 
-PATIENCE = 60  # the time limit of a test in seconds, long enough for a busy machine
-PYTHON = (sys.executable, "-u", "-W", "default")
-TROUBLE = re.compile(r"warning|error|critical|traceback|exception", re.IGNORECASE)
+TIME_LIMIT = 60  # the time limit of a test in seconds, long enough for a busy machine
+PYTHON_COMMAND = (sys.executable, "-u", "-W", "default")
+WARNING_OR_ERROR = re.compile(r"warning|error|critical|traceback|exception", re.IGNORECASE)
 
 
 class Host:
     """A running program that serves the application.
 
-    `lines` has the lines of the program's output.
+    :ivar lines: the lines of the program's output.
     """
 
     def __init__(self, arguments: list[str], environment: dict[str, str], log: Path) -> None:
@@ -56,7 +56,7 @@ class Host:
     @property
     def warnings_and_errors(self) -> list[str]:
         """Return the output lines that contain a warning or an error."""
-        return [line for line in self.lines if TROUBLE.search(line)]
+        return [line for line in self.lines if WARNING_OR_ERROR.search(line)]
 
     def matches(self, pattern: str) -> list[str]:
         """Return the text of the first group for each match of a pattern in the output."""
@@ -85,7 +85,7 @@ class Host:
 
 @contextmanager
 def hosted(
-    deployment: Deployment, log: Path, *arguments: str, program: Sequence[str] = PYTHON, **environment: str
+    deployment: Deployment, log: Path, *arguments: str, program: Sequence[str] = PYTHON_COMMAND, **environment: str
 ) -> Iterator[Host]:
     """Run ``program *arguments``, and pass the URI of the deployment in an environment variable.
 
@@ -93,7 +93,7 @@ def hosted(
     """
     host = Host([*program, *arguments], {"HOSTED_DATABASE": deployment.uri, **environment}, log)
     try:
-        with gevent.Timeout(PATIENCE):
+        with gevent.Timeout(TIME_LIMIT):
             yield host
     except BaseException:
         print(*host.lines, sep="\n")

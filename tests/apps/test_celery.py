@@ -20,7 +20,7 @@ pytestmark = pytest.mark.long
 pytest.importorskip("celery")
 
 COMMAND = ["-m", "celery", "-A", "tests.apps.tasks", "worker", "-P", "gevent", "-c", "4", "--loglevel", "INFO"]
-QUIET = ["--without-mingle", "--without-gossip", "--without-heartbeat"]
+QUIET_OPTIONS = ["--without-mingle", "--without-gossip", "--without-heartbeat"]
 
 
 def task_results(deployment):
@@ -54,7 +54,7 @@ def test_warm_shutdown_completes_running_tasks(tmp_path):
     broker = Broker(tmp_path)
     with (
         Deployment.replica_set(members=1) as deployment,
-        hosted(deployment, tmp_path / "log", *COMMAND, *QUIET, HOSTED_FOLDER=str(broker.queue)) as host,
+        hosted(deployment, tmp_path / "log", *COMMAND, *QUIET_OPTIONS, HOSTED_FOLDER=str(broker.queue)) as host,
     ):
         broker.send(range(20))
         until(lambda: len(task_results(deployment)) == 20)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.long
 
 pytest.importorskip("trustme")
 
-PROGRAM = """
+TRANSACTION_PROGRAM = """
 import multiprocessing, os, sys, gevent, gevent.os
 from gmongo import MongoClient
 
@@ -48,7 +48,7 @@ def run_process():
         gevent.sleep(0.005)
     return child.exitcode
 
-WAYS = {
+FORK_FUNCTIONS = {
     "os": lambda: fork_and_wait(os.fork, os.waitpid),
     "gevent": lambda: fork_and_wait(gevent.os.fork, gevent.os.waitpid),
     "multiprocessing": run_process,
@@ -62,7 +62,7 @@ with client.start_session() as session, session.start_transaction():
     print("ready", flush=True)
     while not os.path.exists(sys.argv[2]):
         gevent.sleep(0.005)
-    print("child ended with", WAYS[sys.argv[1]](), flush=True)
+    print("child ended with", FORK_FUNCTIONS[sys.argv[1]](), flush=True)
     assert not busy.ready()
     notes.insert_one({"_id": "parent, later"}, session=session)
 print("changed:", busy.get()["documentKey"]["_id"])
@@ -79,7 +79,7 @@ def test_child_of_fork_in_transaction_can_use_client_and_parent_commits(tmp_path
     go = tmp_path / "go"
     with (
         Deployment.replica_set(members=1, tls=True) as deployment,
-        hosted(deployment, tmp_path / "log", "-W", "error", "-c", PROGRAM, fork_function, str(go)) as host,
+        hosted(deployment, tmp_path / "log", "-W", "error", "-c", TRANSACTION_PROGRAM, fork_function, str(go)) as host,
     ):
         until(lambda: "ready" in host.lines)
         # Wait until a monitor streams, and the change stream waits for a change.
@@ -95,7 +95,7 @@ def test_child_of_fork_in_transaction_can_use_client_and_parent_commits(tmp_path
         ]
 
 
-CHILD_PROGRAM = """
+FORK_PROGRAM = """
 import os, sys, gevent, gevent.os
 from gmongo import MongoClient
 
@@ -126,7 +126,7 @@ print("done")
 def test_forked_child_can_use_client_in_each_topology(tmp_path, topology, min_pool_size):
     with (
         getattr(Deployment, topology)() as deployment,
-        hosted(deployment, tmp_path / "log", "-W", "error", "-c", CHILD_PROGRAM, min_pool_size) as host,
+        hosted(deployment, tmp_path / "log", "-W", "error", "-c", FORK_PROGRAM, min_pool_size) as host,
     ):
         assert host.process.wait() == 0
         until(lambda: not open_connections(deployment))

@@ -1,4 +1,6 @@
-"""A process with an open client and running operations ends without output, and leaves no connection."""
+"""A process with an open client and running operations ends without output, and leaves no
+connection.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from .hosting import hosted, open_connections
 
 pytestmark = pytest.mark.long
 
-PROLOGUE = """
+PROGRAM_START = """
 import os, signal, sys, threading, time, gevent
 from gmongo import MongoClient
 
@@ -30,7 +32,7 @@ def destroy():
 """
 
 # Programs that end in different ways, each with the expected exit status.
-ENDINGS = {
+ENDING_PROGRAMS = {
     "end of program": ("kept = begin()", 0),
     "sys.exit": ("kept = begin(); sys.exit(3)", 3),
     "sys.exit in greenlet": ("kept = begin(); gevent.spawn(sys.exit, 3).join(); gevent.sleep(60)", 3),
@@ -39,7 +41,7 @@ ENDINGS = {
 }
 # Programs in which a native thread ends. The programs run only without gevent's patches, because a
 # patched process has no native threads.
-THREADS = {
+THREAD_PROGRAMS = {
     "thread ends": "each = threading.Thread(target=begin); each.start(); each.join()",
     "hub of thread destroyed": (
         "each = threading.Thread(target=lambda: (begin(), destroy())); each.start(); each.join()"
@@ -48,7 +50,7 @@ THREADS = {
 
 # For each case: the statement that installs a signal handler, the signal, and the expected exit
 # status.
-SIGNALS = {
+SIGNAL_CASES = {
     "SIGTERM without handler": ("", signal.SIGTERM, -signal.SIGTERM),
     "SIGTERM with signal handler": ("signal.signal(signal.SIGTERM, lambda *_: sys.exit(4))", signal.SIGTERM, 4),
     "SIGTERM with gevent handler": ("gevent.signal_handler(signal.SIGTERM, sys.exit, 4)", signal.SIGTERM, 4),
@@ -68,11 +70,11 @@ def silent_deployment(deployment):
 
 
 def run_program(deployment, tmp_path, lines):
-    return hosted(deployment, tmp_path / "log", "-W", "error", "-c", f"{PROLOGUE}\n{lines}\n")
+    return hosted(deployment, tmp_path / "log", "-W", "error", "-c", f"{PROGRAM_START}\n{lines}\n")
 
 
 @pytest.mark.parametrize("is_patched", [True, False], ids=["patched", "not patched"])
-@pytest.mark.parametrize("last_statements", ENDINGS.values(), ids=ENDINGS)
+@pytest.mark.parametrize("last_statements", ENDING_PROGRAMS.values(), ids=ENDING_PROGRAMS)
 def test_ending_process_closes_connections_silently(silent_deployment, tmp_path, last_statements, is_patched):
     lines, status = last_statements
     with run_program(silent_deployment, tmp_path, f"{patch_statement(is_patched)}\n{lines}") as host:
@@ -81,7 +83,7 @@ def test_ending_process_closes_connections_silently(silent_deployment, tmp_path,
         assert set(host.lines) == {"begun"}
 
 
-@pytest.mark.parametrize("lines", THREADS.values(), ids=THREADS)
+@pytest.mark.parametrize("lines", THREAD_PROGRAMS.values(), ids=THREAD_PROGRAMS)
 def test_ending_thread_closes_connections_silently(silent_deployment, tmp_path, lines):
     with run_program(silent_deployment, tmp_path, lines) as host:
         assert host.process.wait() == 0
@@ -90,7 +92,7 @@ def test_ending_thread_closes_connections_silently(silent_deployment, tmp_path, 
 
 
 @pytest.mark.parametrize("is_patched", [True, False], ids=["patched", "not patched"])
-@pytest.mark.parametrize("reaction", SIGNALS.values(), ids=SIGNALS)
+@pytest.mark.parametrize("reaction", SIGNAL_CASES.values(), ids=SIGNAL_CASES)
 def test_signalled_process_closes_connections_silently(silent_deployment, tmp_path, reaction, is_patched):
     lines, number, status = reaction
     with run_program(

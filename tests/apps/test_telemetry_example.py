@@ -44,8 +44,8 @@ def test_each_worker_exports_metrics_and_page_shows_all_workers(options: Any, tm
             assert len(set(endpoints)) == 2
             for _ in range(10):
                 fetch(f"{service}/orders", "POST")
-            counts = [line for each in endpoints for line in fetch(each).splitlines() if is_insert_count(line)]
-            assert sum(float(line.rsplit(" ", 1)[1]) for line in counts) == 10
+            count_lines = [line for each in endpoints for line in fetch(each).splitlines() if is_insert_count(line)]
+            assert sum(float(line.rsplit(" ", 1)[1]) for line in count_lines) == 10
             assert "db_client_connection_count" in "".join(map(fetch, endpoints))
             shown = until(lambda: len(found := worker_processes_of(service)) == 2 and found)
             assert set(map(str, shown)) == set(host.matches(r"Booting worker with pid: (\d+)"))

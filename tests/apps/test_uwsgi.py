@@ -32,7 +32,7 @@ from .hosting import (
 
 UWSGI = shutil.which("uwsgi") or shutil.which("uwsgi", path=str(Path(sys.executable).parent))
 SERVER = ("--master", "--processes", "2", "--gevent", "100", "--home", sys.prefix, "--disable-logging")
-GENTLE_END = ("--hook-master-start", "unix_signal:15 gracefully_kill_them_all")
+GRACEFUL_STOP_OPTIONS = ("--hook-master-start", "unix_signal:15 gracefully_kill_them_all")
 APPLICATION = ("--module", "tests.apps.application:application")
 
 
@@ -54,8 +54,8 @@ def missing_requirement() -> str:
     return "" if "--gevent " in output_of("--help") else "uwsgi was built without gevent"
 
 
-MISSING = missing_requirement()
-pytestmark = [pytest.mark.long, pytest.mark.skipif(bool(MISSING), reason=MISSING)]
+MISSING_REQUIREMENT = missing_requirement()
+pytestmark = [pytest.mark.long, pytest.mark.skipif(bool(MISSING_REQUIREMENT), reason=MISSING_REQUIREMENT)]
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def port():
 def start_uwsgi(deployment, tmp_path, port):
     def start(*options, **environment):
         listen = ("--http-socket", f"127.0.0.1:{port}")
-        arguments = (*SERVER, *GENTLE_END, *listen, *APPLICATION, *options)
+        arguments = (*SERVER, *GRACEFUL_STOP_OPTIONS, *listen, *APPLICATION, *options)
         return hosted(deployment, tmp_path / "log", *arguments, program=(UWSGI,), **environment)
 
     return start
@@ -105,7 +105,7 @@ def warnings_and_errors(host):
 
 # For each case: the options of uWSGI, and the first use of the client. A client that was used
 # before the fork needs Python's fork hooks, which uWSGI calls only if an option is set.
-FORKS = {
+FORK_CASES = {
     "unused client": ((), "request"),
     "used client": (("--py-call-uwsgi-fork-hooks",), "import"),
     "used client and hook in child only": (("--py-call-osafterfork",), "import"),
@@ -113,7 +113,7 @@ FORKS = {
 }
 
 
-@pytest.mark.parametrize("fork", FORKS.values(), ids=[each.replace(" ", "-") for each in FORKS])
+@pytest.mark.parametrize("fork", FORK_CASES.values(), ids=[each.replace(" ", "-") for each in FORK_CASES])
 def test_after_reload_each_new_worker_and_no_old_worker_has_connections(start_uwsgi, deployment, port, fork):
     options, use = fork
     with start_uwsgi(*options, HOSTED_USE=use) as host:

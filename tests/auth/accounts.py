@@ -59,9 +59,9 @@ class AuthServer(ScriptedServer):
         self.users = users if users is not None else {"ann": "pencil"}
         self.salt = os.urandom(16)
         self.speculates = True
-        self.short = True  # True to honor `skipEmptyExchange`, like MongoDB 4.4 and later
+        self.skips_empty_exchange = True  # like MongoDB 4.4 and later
         self.conversations: dict[int, ServerConversation] = {}
-        self.numbers = itertools.count(1)
+        self.conversation_ids = itertools.count(1)
 
     def reply_to(self, name: str, command: dict[str, Any]) -> dict[str, Any]:
         if name == "saslStart":
@@ -86,7 +86,7 @@ class AuthServer(ScriptedServer):
         conversation = ServerConversation(self, command["mechanism"], command["payload"])
         if conversation.username not in self.users:
             return dict(REFUSED)
-        number = next(self.numbers)
+        number = next(self.conversation_ids)
         self.conversations[number] = conversation
         return {"ok": 1, "conversationId": number, "done": False, "payload": conversation.first_message_payload()}
 
@@ -97,4 +97,4 @@ class AuthServer(ScriptedServer):
         final = self.conversations[number].final_message_payload(command["payload"])
         if final is None:
             return dict(REFUSED)
-        return {"ok": 1, "conversationId": number, "done": self.short, "payload": final}
+        return {"ok": 1, "conversationId": number, "done": self.skips_empty_exchange, "payload": final}

@@ -60,10 +60,10 @@ print("passed")
 @pytest.mark.parametrize("fork_time", ["before", "after", "during"])
 def test_forked_child_authenticates_with_own_connections(fork_time):
     # During authentication, a native thread derives keys. Python warns of a fork while threads run.
-    warn = ["-W", "error"] if fork_time != "during" else []
+    warning_options = ["-W", "error"] if fork_time != "during" else []
     with Deployment.standalone(users={"ann": "pencil"}, tls=True) as deployment:
         child = gevent.subprocess.Popen(
-            [sys.executable, *warn, "-c", PROGRAM, deployment.uri, fork_time],
+            [sys.executable, *warning_options, "-c", PROGRAM, deployment.uri, fork_time],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

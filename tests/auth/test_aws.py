@@ -114,7 +114,7 @@ def test_incomplete_aws_environment_variables_raise_configuration_error(monkeypa
 def test_ecs_endpoint_provides_credentials(monkeypatch):
     answer = json.dumps(credentials_document(Expiration=expiration_in(60)))
     with Endpoint(lambda *request: (200, answer)) as endpoint:
-        monkeypatch.setattr(aws_credentials, "_ECS", endpoint.url)
+        monkeypatch.setattr(aws_credentials, "_ECS_URL", endpoint.url)
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/creds?id=1")
         monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "bearer")
         assert AwsCredentialsCache().find().token == "TOKEN"

@@ -37,7 +37,7 @@ def find_one(client):
 def test_scram_authenticates_with_and_without_speculation_and_empty_exchange(
     server, mechanism, speculates, skips_empty_exchange
 ):
-    server.speculates, server.short = speculates, skips_empty_exchange
+    server.speculates, server.skips_empty_exchange = speculates, skips_empty_exchange
     options = {} if mechanism is None else {"authMechanism": mechanism}
     with client_with_login(server, **options) as client:
         assert find_one(client) == {"_id": 1}
@@ -117,7 +117,7 @@ def test_server_that_stops_replying_during_authentication_raises_timeout_error(s
         find_one(client)
 
 
-# Tests of mechanisms other than SCRAM
+# Tests of mechanisms other than SCRAM, and of reauthentication
 
 
 def test_plain_sends_password_to_external_database_after_hello(server):

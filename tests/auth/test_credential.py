@@ -72,8 +72,8 @@ def test_names_of_mechanism_properties_ignore_case() -> None:
 
 # For each mechanism: the rules of username and password, the default authSource, and True if the
 # database in the URI replaces the default authSource. A rule is True (required), False (forbidden),
-# "any" (optional) or None (both username and password, or none of them).
-MECHANISMS: dict[str, tuple[Any, Any, str, bool]] = {
+# "any" (optional) or None (both username and password, or neither).
+MECHANISM_RULES: dict[str, tuple[Any, Any, str, bool]] = {
     "DEFAULT": (True, True, "admin", True),
     "SCRAM-SHA-1": (True, True, "admin", True),
     "SCRAM-SHA-256": (True, True, "admin", True),
@@ -85,9 +85,9 @@ MECHANISMS: dict[str, tuple[Any, Any, str, bool]] = {
 }
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", MECHANISM_RULES)
 def test_credential_that_breaks_rule_of_mechanism_raises_configuration_error(mechanism: str) -> None:
-    username_rule, password_rule, default_source, takes_database = MECHANISMS[mechanism]
+    username_rule, password_rule, default_source, takes_database = MECHANISM_RULES[mechanism]
     for username, password, source, database in product((None, "ann"), (None, "secret"), (None, "own"), (None, "db")):
         options: dict[str, Any] = {} if mechanism == "DEFAULT" else {"authmechanism": mechanism}
         if source is not None:
@@ -114,7 +114,7 @@ def test_credential_that_breaks_rule_of_mechanism_raises_configuration_error(mec
             assert (credential.username, credential.password) == (username, password)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", MECHANISM_RULES)
 @pytest.mark.parametrize(("username", "password"), [("", None), ("", ""), ("ann", "")])
 def test_empty_username_raises_and_empty_password_is_accepted_except_for_aws(
     mechanism: str, username: str, password: Any
@@ -131,7 +131,7 @@ def test_empty_username_raises_and_empty_password_is_accepted_except_for_aws(
             credential_of(options, username, password, None)
         return
     credential = credential_of(options, username, password, None)
-    assert credential is not None and credential.password == ("" if MECHANISMS[mechanism][1] is True else None)
+    assert credential is not None and credential.password == ("" if MECHANISM_RULES[mechanism][1] is True else None)
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from tests.support.pools import checked_out
 pytest.importorskip("trustme")
 
 USERS = {"ann": "pencil", "I\u00adX": "I\u00adX"}
-KINDS = ("standalone", "replica_set", "sharded", "load_balanced")
+DEPLOYMENT_KINDS = ("standalone", "replica_set", "sharded", "load_balanced")
 
 
-@pytest.mark.parametrize("deployment_kind", KINDS)
+@pytest.mark.parametrize("deployment_kind", DEPLOYMENT_KINDS)
 @pytest.mark.parametrize("tls", [False, True])
 def test_each_deployment_kind_accepts_only_correct_password(deployment_kind, tls):
     with getattr(Deployment, deployment_kind)(users=USERS, tls=tls, compressors=["zlib"]) as deployment:

@@ -27,10 +27,10 @@ class FakeSecurityContext:
     The context is complete after two tokens, and prefixes a wrapped message with ``wrapped:``.
     """
 
-    made = ()
+    created_with = ()
 
     def __init__(self, **arguments):
-        FakeSecurityContext.made = (*FakeSecurityContext.made, arguments)
+        FakeSecurityContext.created_with = (*FakeSecurityContext.created_with, arguments)
         self.tokens = [b"token-1", b"token-2"]
 
     @property
@@ -52,7 +52,7 @@ class FakeSecurityContext:
 
 @pytest.fixture
 def gssapi_substitute(monkeypatch):
-    FakeSecurityContext.made = ()
+    FakeSecurityContext.created_with = ()
     module = SimpleNamespace(
         Name=lambda text, kind: (text, kind),
         NameType=SimpleNamespace(user="user", hostbased_service="service", kerberos_principal="principal"),
@@ -79,9 +79,9 @@ def test_gssapi_conversation_sends_tokens_and_user_name(gssapi_substitute):
     assert client.step(b"challenge", False) == b"token-2"
     assert client.step(b"wrapped:\x07\x00\x10\x00", False) == b"wrapped:\x01\x00\x00\x00ann@REALM"
     assert client.next_command({"done": True, "payload": b""}) is None
-    assert FakeSecurityContext.made[0]["name"] == ("mongodb@db.example.com", "service")
-    assert FakeSecurityContext.made[0]["creds"] == ("ticket", ("ann@REALM", "user"), "initiate")
-    assert FakeSecurityContext.made[0]["usage"] == "initiate" and set(FakeSecurityContext.made[0]) == {
+    assert FakeSecurityContext.created_with[0]["name"] == ("mongodb@db.example.com", "service")
+    assert FakeSecurityContext.created_with[0]["creds"] == ("ticket", ("ann@REALM", "user"), "initiate")
+    assert FakeSecurityContext.created_with[0]["usage"] == "initiate" and set(FakeSecurityContext.created_with[0]) == {
         "name",
         "creds",
         "usage",
@@ -92,8 +92,8 @@ def test_gssapi_library_receives_password_and_service_properties(gssapi_substitu
     gssapi_conversation(
         "secret", SERVICE_HOST="other", SERVICE_NAME="alternate", SERVICE_REALM="ELSEWHERE"
     ).first_payload()
-    assert FakeSecurityContext.made[0]["name"] == ("alternate/other@ELSEWHERE", "principal")
-    assert FakeSecurityContext.made[0]["creds"] == ("password", ("ann@REALM", "user"), b"secret", "initiate")
+    assert FakeSecurityContext.created_with[0]["name"] == ("alternate/other@ELSEWHERE", "principal")
+    assert FakeSecurityContext.created_with[0]["creds"] == ("password", ("ann@REALM", "user"), b"secret", "initiate")
 
 
 @pytest.mark.parametrize("offered_layers", [b"wrapped:\x06\x00\x10\x00", b"wrapped:", b"wrapped:\x01"])
@@ -128,7 +128,7 @@ def test_conversation_that_continues_after_end_raises_protocol_error(gssapi_subs
 
 def test_hello_contains_no_gssapi_token(gssapi_substitute):
     assert SimpleLogin(gssapi_conversation).hello_fields() == {}
-    assert not FakeSecurityContext.made
+    assert not FakeSecurityContext.created_with
 
 
 def test_missing_gssapi_token_is_sent_as_empty_payload(gssapi_substitute, monkeypatch):
@@ -190,4 +190,4 @@ def test_mechanism_property_selects_canonicalization_mode(
         gmongo_gssapi, "canonical_host", lambda host, canonicalization_mode: f"{host}-{canonicalization_mode}"
     )
     gssapi_conversation(**properties).first_payload()
-    assert FakeSecurityContext.made[0]["name"] == (f"mongodb@db.example.com-{canonicalization_mode}", "service")
+    assert FakeSecurityContext.created_with[0]["name"] == (f"mongodb@db.example.com-{canonicalization_mode}", "service")

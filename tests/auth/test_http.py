@@ -1,4 +1,6 @@
-"""Requests to HTTP services that issue credentials. The tests check addresses, timeouts and errors."""
+"""Requests to HTTP services that issue credentials. The tests check addresses, timeouts and
+errors.
+"""
 
 from __future__ import annotations
 

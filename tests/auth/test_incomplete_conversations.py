@@ -27,8 +27,8 @@ TOO_EARLY = "the server ended the conversation too early"
 TOO_LONG = "the server continues after the end of the conversation"
 CREDENTIALS = AwsCredentials("id", "secret", None)
 # The two messages that the server sends in the example of RFC 7677.
-FIRST = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
-FINAL = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+SERVER_FIRST = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+SERVER_FINAL = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
 
 def aws_conversation() -> SaslConversation:
@@ -54,17 +54,17 @@ def scram_conversation() -> SaslConversation:
 
 
 AWS_REPLY = bson.encode({"s": b"n" * 32 + b"s" * 32, "h": "sts.amazonaws.com"})
-PROVIDER = bson.encode({"issuer": "https://issuer", "clientId": "c"})
+PROVIDER_REPLY = bson.encode({"issuer": "https://issuer", "clientId": "c"})
 
 
 @pytest.mark.parametrize(
     ("make_conversation", "replies"),
     [
         (aws_conversation, [AWS_REPLY]),
-        (principal_conversation, [PROVIDER]),
+        (principal_conversation, [PROVIDER_REPLY]),
         (token_conversation, []),
         (plain_conversation, []),
-        (scram_conversation, [FIRST, FINAL]),
+        (scram_conversation, [SERVER_FIRST, SERVER_FINAL]),
     ],
 )
 def test_conversation_with_missing_or_extra_message_raises_protocol_error(

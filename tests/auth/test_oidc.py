@@ -93,14 +93,16 @@ def find_one(client):
     return client.db.c.find_one({"_id": 1})
 
 
-def find_concurrently(server, client, number=5):
-    """Run `number` concurrent operations, so that each operation needs its own connection."""
+def find_concurrently(server, client, operation_count=5):
+    """Run `operation_count` concurrent operations, so that each operation needs its own
+    connection.
+    """
     gate = gevent.event.Event()
     server.replies["find"] = lambda command: (
         gate.wait(5) and {"ok": 1, "cursor": {"id": 0, "ns": "d.c", "firstBatch": []}}
     )
-    jobs = [gevent.spawn(find_one, client) for _ in range(number)]
-    server.wait_for("find", len(server.commands("find")) + number)
+    jobs = [gevent.spawn(find_one, client) for _ in range(operation_count)]
+    server.wait_for("find", len(server.commands("find")) + operation_count)
     gate.set()
     gevent.joinall(jobs, raise_error=True)
 

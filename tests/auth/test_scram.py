@@ -184,9 +184,7 @@ def derivation(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.real_time
 def test_key_derivation_blocks_neither_event_loop_nor_threadpool_of_hub(derivation: DelayedDerivation) -> None:
-    """The number of concurrent derivations is greater than the number of threads in the hub's thread
-    pool.
-    """
+    """Start more concurrent derivations than the thread pool of the hub has threads."""
     keys, pool = ScramKeys(), get_hub().threadpool
     jobs = [gevent.spawn(keys.derive, "sha256", b"p", b"%d" % number, 1) for number in range(pool.maxsize + 2)]
     eventually(lambda: len(derivation.started) >= pool.maxsize)

@@ -400,7 +400,7 @@ def test_concurrent_callers_derive_keys_once_and_cache_keeps_eight_keys(monkeypa
     assert len(derived) == 8
     keys.derive("sha256", b"p", b"7", 4096)
     assert len(derived) == 9 and len(keys._cached) == 1
-    keys._process = -1
+    keys._process_id = -1
     # A key derivation that the parent process started never ends in a forked child.
     keys._derivations["sha256", b"p", b"s", 4096] = Mock()
     assert keys.derive("sha256", b"p", b"s", 4096)[1] == b"10"

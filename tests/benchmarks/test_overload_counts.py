@@ -7,7 +7,7 @@ from typing import Any
 
 import gevent
 
-from benchmarks.overload import Tally
+from benchmarks.overload import RequestTally
 
 
 def test_tally_counts_attempts_of_concurrent_requests() -> None:
@@ -17,6 +17,6 @@ def test_tally_counts_attempts_of_concurrent_requests() -> None:
         gevent.sleep(0)
         return 1
 
-    tally = Tally(client, send)
+    tally = RequestTally(client, send)
     gevent.joinall([gevent.spawn(tally.request) for _ in range(3)], raise_error=True)
-    assert tally.attempts == len(tally.latencies) == 3
+    assert tally.attempt_count == len(tally.latencies) == 3

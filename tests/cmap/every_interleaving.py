@@ -41,15 +41,15 @@ class PoolLimits(NamedTuple):
     """The size limits of an explored pool, and the optional steps of the explorer.
 
     :param steps_allowed: the optional steps, a subset of :data:`ALL_OPTIONAL_STEPS`.
-    :param listener_switches: the names of the events whose listeners let other greenlets run.
+    :param switch_events: the names of the events whose listeners let other greenlets run.
     """
 
-    check_outs: int = 3
+    max_check_outs: int = 3
     max_pool_size: int = 2
     min_pool_size: int = 2
     max_connecting: int = 1
     steps_allowed: frozenset[str] = ALL_OPTIONAL_STEPS
-    listener_switches: frozenset[str] = frozenset()
+    switch_events: frozenset[str] = frozenset()
 
 
 class _Listener(ForwardingPoolListener):
@@ -57,8 +57,8 @@ class _Listener(ForwardingPoolListener):
     greenlets during some events.
     """
 
-    def __init__(self, switches: frozenset[str]) -> None:
-        self.switches = switches
+    def __init__(self, switch_events: frozenset[str]) -> None:
+        self.switch_events = switch_events
         self.counts: Counter[str] = Counter()
         self.state = ""  # the name of the last PoolReady, PoolCleared or PoolClosed event
         self.open: set[int] = set()  # the IDs of the open connections
@@ -69,7 +69,7 @@ class _Listener(ForwardingPoolListener):
         self.counts[name] += 1
         self._check_order(name, getattr(event, "connection_id", 0))
         own_greenlet = getcurrent()
-        if name in self.switches and isinstance(own_greenlet, Task):
+        if name in self.switch_events and isinstance(own_greenlet, Task):
             callback = Scheduler.current.run_callback(own_greenlet.switch)
             try:
                 Scheduler.current.switch()
@@ -98,11 +98,11 @@ class _RecordingDelivery(Delivery):
 
     def __init__(self) -> None:
         super().__init__()
-        self.recorded = 0
+        self.recorded_count = 0
         self.delivered: list[int] = []
 
     def record(self, publish: Callable[..., None], *arguments: object) -> bool:
-        number, self.recorded = self.recorded, self.recorded + 1
+        number, self.recorded_count = self.recorded_count, self.recorded_count + 1
 
         def publish_and_count(*arguments: object) -> None:
             self.delivered.append(number)
@@ -112,7 +112,7 @@ class _RecordingDelivery(Delivery):
 
     def reset_after_fork(self) -> None:
         super().reset_after_fork()
-        self.recorded, self.delivered = 0, []
+        self.recorded_count, self.delivered = 0, []
 
 
 class _PassiveOwner:
@@ -139,7 +139,7 @@ class PoolSystem:
         self.limits = limits
         self.scheduler = Scheduler()
         self.delivery = _RecordingDelivery()
-        self.listener = _Listener(limits.listener_switches)
+        self.listener = _Listener(limits.switch_events)
         self.pool = Pool(
             _ADDRESS,
             PoolSettings(
@@ -194,7 +194,7 @@ class PoolSystem:
             self.requests.append(task)
             connection = self.pool.check_out()
         self._check_queue_order(task)
-        if connection.error is not None and not connection.inherited and not self.limits.listener_switches:
+        if connection.error is not None and not connection.inherited and not self.limits.switch_events:
             self.violations.append("a check-out gets a broken connection")
         self.in_use[task] = connection
         try:
@@ -219,7 +219,7 @@ class PoolSystem:
 
     def steps(self) -> Iterator[Step]:
         state, limits = self.pool.machine.state, self.limits
-        if len(self.check_outs) < limits.check_outs:
+        if len(self.check_outs) < limits.max_check_outs:
             yield ("check out",)
         for number, task in enumerate(self.scheduler.tasks):
             for name in self._steps_of(task):
@@ -312,16 +312,16 @@ class PoolSystem:
             if machine.queue.waiters:
                 yield "a waiter sleeps in a pool that is not ready"
         elif machine.queue.waiters and (machine.available or machine.has_room()):
-            yield "a waiter sleeps that could be served"
+            yield "a waiter that could be served sleeps"
         if any(each.generation != machine.generations.current for each in machine.available):
             yield "a stale connection is kept"
-        if machine.needs_connection() and machine._populating is None and not machine.background_wakeup._is_set:
+        if machine.needs_connection() and machine._populate_attempt is None and not machine.background_wakeup._is_set:
             yield "the background sleeps, and minPoolSize is not reached"
 
     def state_view(self) -> Any:
-        """Return a value.
+        """Return a value that identifies the state of the system.
 
-        If two systems have equal values, each later step has the same effect on both.
+        Each later step has the same effect on two systems with equal values.
         """
         machine = self.pool.machine
         states = {task: self._state_of_task(task) for task in self.scheduler.tasks if not task.dead}
@@ -395,11 +395,11 @@ class PoolSystem:
                 self.scheduler.run_all()
         if sum("_repeat" in dict(task.stack_lines()) for task in self.scheduler.tasks) > 1:
             yield "two background greenlets run for one pool"
-        if self.delivery._events or len(self.delivery.delivered) != self.delivery.recorded:
+        if self.delivery._events or len(self.delivery.delivered) != self.delivery.recorded_count:
             yield "events are not delivered"
         if machine.state is PoolState.READY and machine.total < self.limits.min_pool_size:
             yield "minPoolSize is not reached"
-        if not self.forked and not self.limits.listener_switches:
+        if not self.forked and not self.limits.switch_events:
             started, ended = counts["ConnectionCheckOutStarted"], counts["ConnectionCheckOutFailed"]
             if started != ended + counts["ConnectionCheckedOut"]:
                 yield "a check-out lacks its start event or its end event"

@@ -57,7 +57,7 @@ def test_background_run_closes_idle_connection_while_handshakes_hang(
     gate.set()
 
 
-FORK = """
+PROGRAM = """
 import os, sys, gevent.os
 from gmongo import MongoClient
 from tests.support.recorder import PoolRecorder
@@ -78,7 +78,7 @@ gevent.os.waitpid(child, 0)
 @pytest.mark.requirement("CMAP-45", "CMAP-169", "CMAP-171")
 def test_child_process_opens_own_connection(server: ScriptedServer) -> None:
     result = subprocess.run(
-        [sys.executable, "-c", FORK, server.name], cwd=Path(__file__).parents[2], capture_output=True, timeout=60
+        [sys.executable, "-c", PROGRAM, server.name], cwd=Path(__file__).parents[2], capture_output=True, timeout=60
     )
     output = sorted(result.stdout.decode().splitlines())
     assert output == ["CheckedOut 1 in the parent", "CheckedOut 2 in the child"], result.stderr

@@ -1,5 +1,5 @@
 """``pool_stats()`` and ``WaitQueueTimeoutError`` report the checked-out connections and the
-greenlets of the connections.
+greenlets that checked them out.
 """
 
 from __future__ import annotations

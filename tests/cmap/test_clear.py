@@ -81,7 +81,7 @@ def test_clear_fails_all_waiters_immediately(new_pool: Any, server: Any, recorde
 def test_operation_evicted_from_wait_queue_by_clear_is_retried(
     new_client: Any, server: Any, recorder: Any, start_greenlet: Any, operation: str
 ) -> None:
-    """Check also that the server does not become Unknown, and that the pool is cleared once."""
+    """Check also that the server does not become Unknown, and that the pool is cleared only once."""
     topology = Recorder()
     server.hello_extra = {"msg": "isdbgrid"}
     client = new_client(maxPoolSize=1, event_listeners=[recorder, topology])

@@ -56,13 +56,13 @@ def test_closed_connection_rejects_commands_and_second_check_in(new_pool: Any, s
     pool.clear()
     pool.check_in(connection)
     eventually(lambda: not server.peers)
-    arrived = len(server.received)
+    received_count = len(server.received)
     with pytest.raises(AutoReconnect):
         ping(connection)
     with pytest.raises(InvalidOperation):
         pool.check_in(connection)
     gevent.sleep(0.01)
-    assert len(server.received) == arrived
+    assert len(server.received) == received_count
     assert recorder.event_lines[-2:] == ["CheckedIn 1", "Closed 1 stale"]
     assert connection_counts(pool) == (0, 0, 0, 0)
 
@@ -118,11 +118,11 @@ def test_connection_with_exhaust_reply_in_progress_rejects_other_requests(new_po
     """Check the errors of further requests before and after a network error of the connection."""
     pool = new_pool()
     connection = pool.check_out()
-    allowing = encode_op_msg(1, EXHAUST_ALLOWED, bson.encode({"ping": 1}))
+    exhaust_message = encode_op_msg(1, EXHAUST_ALLOWED, bson.encode({"ping": 1}))
     connection.mid_message = True
     with pytest.raises(InvalidOperation, match="in the middle"):
         ping(connection)
     connection.error = AutoReconnect("interrupted")
     with pytest.raises(AutoReconnect, match="interrupted"):
-        connection.exchange(1, allowing, None, bson.decode)
+        connection.exchange(1, exhaust_message, None, bson.decode)
     assert server.commands("ping") == []

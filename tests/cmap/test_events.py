@@ -10,7 +10,7 @@ from gmongo.errors import AutoReconnect
 from tests.support.recorder import short_pool_event_name
 from tests.support.server import cut_reply
 
-KINDS = {
+EVENT_NAMES = {
     "PoolCreated", "PoolReady", "PoolCleared", "PoolClosed", "Created", "Ready", "Closed", "Started", "Failed",
     "CheckedOut", "CheckedIn",
 }  # fmt: skip
@@ -33,7 +33,7 @@ def publish_all_events(client: Any, server: Any) -> None:
 )  # fmt: skip
 def test_listener_receives_all_pool_events(new_client: Any, server: Any, recorder: Any) -> None:
     publish_all_events(new_client(retryReads=False, maxPoolSize=9), server)
-    assert {short_pool_event_name(event) for event in recorder.events} == KINDS
+    assert {short_pool_event_name(event) for event in recorder.events} == EVENT_NAMES
     for event in recorder.events:
         assert event.address == server.address
         assert isinstance(getattr(event, "connection_id", 1), int)

@@ -31,18 +31,18 @@ def run_exploration(limits: PoolLimits, depth: int, until_violation: str | None 
         return explore(lambda: PoolSystem(limits), depth, until_violation)
 
 
-SMALL = PoolLimits(2, 1, 1, 1)
+SMALL_LIMITS = PoolLimits(2, 1, 1, 1)
 SWITCHING_LISTENERS = PoolLimits(
-    check_outs=2,
+    max_check_outs=2,
     max_pool_size=1,
     min_pool_size=0,
     max_connecting=1,
     steps_allowed=frozenset(("interrupt", "close")),
-    listener_switches=frozenset(("ConnectionCreated", "ConnectionClosed", "ConnectionCheckedIn")),
+    switch_events=frozenset(("ConnectionCreated", "ConnectionClosed", "ConnectionCheckedIn")),
 )
 # One waiter receives the connection that the pool opens in the background.
 TWO_WAITERS = PoolLimits(3, 3, 1, 1, frozenset())
-UPKEEP_ONLY = PoolLimits(0, 1, 1, 1, frozenset(("clear",)), frozenset(("ConnectionClosed",)))
+BACKGROUND_ONLY = PoolLimits(0, 1, 1, 1, frozenset(("clear",)), frozenset(("ConnectionClosed",)))
 
 
 @pytest.mark.requirement("CMAP-38", "CMAP-39", "CMAP-97", "CMAP-102")
@@ -53,7 +53,7 @@ UPKEEP_ONLY = PoolLimits(0, 1, 1, 1, frozenset(("clear",)), frozenset(("Connecti
         (PoolLimits(3, 3, 3, 2, ALL_OPTIONAL_STEPS - {"broken", "clear interrupting"}), 6, 500),
         (SWITCHING_LISTENERS, 8, 1000),
         (TWO_WAITERS, 9, 50),
-        (UPKEEP_ONLY, 14, 100),
+        (BACKGROUND_ONLY, 14, 100),
     ],
 )
 def test_interleavings_violate_no_invariant(
@@ -63,7 +63,7 @@ def test_interleavings_violate_no_invariant(
     record_property("explored", str(exploration))
     print(exploration)
     assert not exploration.violations, exploration
-    assert exploration.states >= minimum_states
+    assert exploration.state_count >= minimum_states
 
 
 @pytest.mark.long
@@ -138,11 +138,11 @@ def take_connection_before_waiters(self: StateMachine) -> Any:
     [
         (StateMachine, "_leave_pending", leave_pending_without_wakeup_of_background_run, PoolLimits(2, 2, 2, 1),
          "minPoolSize is not reached"),
-        (StateMachine, "return_offer", only_leave_queue, SMALL, "no greenlet will check a connection in"),
-        (Waiter, "_sleep", sleep_although_greenlet_runs, SMALL,
+        (StateMachine, "return_offer", only_leave_queue, SMALL_LIMITS, "no greenlet will check a connection in"),
+        (Waiter, "_sleep", sleep_although_greenlet_runs, SMALL_LIMITS,
          "a greenlet that establishes a connection is woken too early"),
-        (WaitQueue, "evict", return_none, SMALL, "a check-out waits for ever"),
-        (StateMachine, "confirm_connection", return_none, SMALL, "a check-out gets a broken connection"),
+        (WaitQueue, "evict", return_none, SMALL_LIMITS, "a check-out waits for ever"),
+        (StateMachine, "confirm_connection", return_none, SMALL_LIMITS, "a check-out gets a broken connection"),
         (Delivery, "deliver", deliver_events_out_of_order, SWITCHING_LISTENERS, "events are out of order"),
         (Delivery, "_hand_to_substitute", return_none, SWITCHING_LISTENERS, "events are not delivered"),
         (StateMachine, "has_room", limit_room(2, 2), PoolLimits(2, 2, 0, 1),
@@ -152,11 +152,11 @@ def take_connection_before_waiters(self: StateMachine) -> Any:
         (WaitQueue, "hand_over", hand_over_to_last_waiter, PoolLimits(3, 1, 0, 1), "a check-out is overtaken"),
         (StateMachine, "request_connection", take_connection_before_waiters, TWO_WAITERS, "a check-out is overtaken"),
         (StateMachine, "_leave_pending", leave_pending_without_service_of_waiters, PoolLimits(2, 2, 0, 1),
-         "a waiter sleeps that could be served"),
+         "a waiter that could be served sleeps"),
         (StateMachine, "_release_connection", release_and_keep_checked_out, PoolLimits(2, 2, 1, 1),
          "a connection is in two sets"),
-        (StateMachine, "_get_broken_reason", return_none, SMALL, "a closed pool has available connections"),
-        (StateMachine, "_get_broken_reason", return_none, SMALL, "a stale connection is kept"),
+        (StateMachine, "_get_broken_reason", return_none, SMALL_LIMITS, "a closed pool has available connections"),
+        (StateMachine, "_get_broken_reason", return_none, SMALL_LIMITS, "a stale connection is kept"),
     ],
 )  # fmt: skip
 def test_exploration_finds_seeded_fault(

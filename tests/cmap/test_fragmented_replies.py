@@ -24,8 +24,8 @@ from tests.support.streams import open_stream
 from tests.support.tls import server_context
 
 REQUEST_ID = 7
-LONGEST = 4_000
-SECONDS = 5  # timeout of an exchange of messages
+MAX_MESSAGE_SIZE = 4_000
+EXCHANGE_TIMEOUT = 5  # timeout of an exchange of messages
 BODY = bson.encode({"ok": 1, "text": "x" * 100})
 
 
@@ -48,17 +48,17 @@ def reply(
     return struct.pack("<iiii", 16 + len(payload) + length_error, 99, response_to, opcode) + payload + tail
 
 
-CHECKED = checksum.append_checksum(reply(flags=CHECKSUM_PRESENT, length_error=4))
+REPLY_WITH_CHECKSUM = checksum.append_checksum(reply(flags=CHECKSUM_PRESENT, length_error=4))
 SEQUENCE = b"documents\0" + BODY
 REPLIES = {
     "plain": reply(),
     "response to another request": reply(response_to=8),
-    "longer than allowed": reply(bson.encode({"text": "x" * LONGEST})),
+    "longer than allowed": reply(bson.encode({"text": "x" * MAX_MESSAGE_SIZE})),
     "with extra bytes": reply(tail=b"\0"),
     "with extra reply": reply(tail=reply()),
     "with more to come": reply(flags=MORE_TO_COME, tail=reply()),
-    "with a checksum": CHECKED,
-    "with a wrong checksum": CHECKED[:-1] + bytes([CHECKED[-1] ^ 1]),
+    "with a checksum": REPLY_WITH_CHECKSUM,
+    "with a wrong checksum": REPLY_WITH_CHECKSUM[:-1] + bytes([REPLY_WITH_CHECKSUM[-1] ^ 1]),
     "with an unknown flag": reply(flags=1 << 5),
     "with an optional flag": reply(flags=1 << 20),
     "a sequence before the body": reply(struct.pack("<i", 4 + len(SEQUENCE)) + SEQUENCE + b"\0" + BODY, section_kind=1),
@@ -119,12 +119,12 @@ def fragmenting_server(request: Any, files: SimpleNamespace) -> Iterator[Fragmen
 def connect_to_fragmenting_server(fragmenting_server: FragmentingServer) -> Connection:
     connection = Connection(("127.0.0.1", fragmenting_server.server_port))
     open_stream(connection, fragmenting_server.tls)
-    connection._open_transport().set_max_message_size(LONGEST)
+    connection._open_transport().set_max_message_size(MAX_MESSAGE_SIZE)
     return connection
 
 
 def exchange(connection: Connection) -> bytes:
-    return connection.exchange(REQUEST_ID, encode_op_msg(REQUEST_ID, 0, BODY), SECONDS, bytes)
+    return connection.exchange(REQUEST_ID, encode_op_msg(REQUEST_ID, 0, BODY), EXCHANGE_TIMEOUT, bytes)
 
 
 def exchange_outcome(fragmenting_server: FragmentingServer, *pieces: bytes) -> Any:
@@ -138,7 +138,7 @@ def exchange_outcome(fragmenting_server: FragmentingServer, *pieces: bytes) -> A
     except Exception as error:
         result = type(error), str(error)
     connection.close()
-    return result, connection.mid_message, repr(connection.error), connection.unanswered
+    return result, connection.mid_message, repr(connection.error), connection.unanswered_request_id
 
 
 @pytest.mark.parametrize("name", REPLIES)
@@ -160,7 +160,7 @@ def test_reply_in_two_pieces_has_outcome_of_reply_in_one_piece(
         assert outcome[1] and outcome[2] != "None"
 
 
-DEVIATION = st.sampled_from([0, 0, 0, 1, -1, 5, -5, 2**31 - 200, -200])
+LENGTH_ERRORS = st.sampled_from([0, 0, 0, 1, -1, 5, -5, 2**31 - 200, -200])
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
@@ -169,8 +169,8 @@ DEVIATION = st.sampled_from([0, 0, 0, 1, -1, 5, -5, 2**31 - 200, -200])
     opcode=st.sampled_from([OP_MSG, OP_MSG, OP_MSG, OP_REPLY, OP_COMPRESSED, 0]),
     flags=st.sampled_from([0, 0, 0, CHECKSUM_PRESENT, MORE_TO_COME, 1 << 4, 1 << 16, 1 << 31]),
     section_kind=st.sampled_from([0, 0, 0, 1, 2, 255]),
-    length_error=DEVIATION,
-    document_length_error=DEVIATION,
+    length_error=LENGTH_ERRORS,
+    document_length_error=LENGTH_ERRORS,
     tail=st.sampled_from([b"", b"", b"\0", b"\0" * 30, reply()]),
     first_length=st.integers(1, 100),
 )

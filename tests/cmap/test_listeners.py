@@ -12,7 +12,7 @@ from gevent import getcurrent
 from gmongo.events import delivery as delivery_module
 from tests.support.pools import checked_out
 
-USES = ("Started", "Created", "Ready", "CheckedOut", "CheckedIn", "Closed")
+USE_EVENTS = ("Started", "Created", "Ready", "CheckedOut", "CheckedIn", "Closed")
 
 
 def check_out_and_sleep(pool: Any) -> None:
@@ -20,7 +20,7 @@ def check_out_and_sleep(pool: Any) -> None:
         gevent.sleep(0)
 
 
-EXPECTED: ContextVar[Any] = ContextVar("EXPECTED")
+EXPECTED_GREENLET: ContextVar[Any] = ContextVar("EXPECTED_GREENLET")
 
 
 @pytest.mark.requirement("CMAP-06")
@@ -30,15 +30,15 @@ def test_listener_runs_in_greenlet_and_context_that_caused_event(
     pool, wrong_greenlet_events, contexts = new_pool(max_pool_size=2), [], []
 
     def check_greenlet(event: Any) -> None:
-        contexts.append(EXPECTED.get())
-        if EXPECTED.get() is not getcurrent():
+        contexts.append(EXPECTED_GREENLET.get())
+        if EXPECTED_GREENLET.get() is not getcurrent():
             wrong_greenlet_events.append(event)
         gevent.sleep(0)
 
-    recorder.hooks = dict.fromkeys(USES, check_greenlet)
+    recorder.hooks = dict.fromkeys(USE_EVENTS, check_greenlet)
 
     def use_in_context() -> None:
-        EXPECTED.set(getcurrent())
+        EXPECTED_GREENLET.set(getcurrent())
         check_out_and_sleep(pool)
 
     tasks = [start_greenlet(use_in_context) for _ in range(10)]

@@ -1,4 +1,6 @@
-"""A clear of a pool behind a load balancer affects only one service (CMAP-138, CMAP-161 to CMAP-168)."""
+"""A clear of a pool behind a load balancer affects only one service (CMAP-138, CMAP-161 to
+CMAP-168).
+"""
 
 from __future__ import annotations
 
@@ -107,11 +109,11 @@ def test_connection_gets_generation_after_handshake(pool: Pool, server: Any, sta
     check_out_connection_to(SERVICE, server, pool)
     gate = Event()
     server.fail("handshake", hold_reply(gate))
-    pinging = start_greenlet(pool.check_out)
+    checking_out = start_greenlet(pool.check_out)
     server.wait_for("handshake", 2)
     pool.clear(service_id=SERVICE)
     gate.set()
-    connection = pinging.get(timeout=5)
+    connection = checking_out.get(timeout=5)
     assert connection.generation == 1
     pool.check_in(connection)
     assert connection_counts(pool) == (2, 0, 1, 1)  # the pool keeps the second connection, whose generation is current

@@ -137,7 +137,9 @@ def connection_message(number: int, action: str, suffix: str = "", **fields: Any
 
 
 def new_connection_messages(number: int) -> list[LogMessage]:
-    """Return the log messages of a check-out that creates a connection, except the message STARTED."""
+    """Return the log messages of a check-out that creates a connection, except the message
+    STARTED.
+    """
     return [
         connection_message(number, "created"),
         connection_message(number, "ready", ", established in={ms} ms"),
@@ -153,7 +155,7 @@ def failed_check_out_message(reason: str) -> LogMessage:
     return f"Checkout failed for connection to {{name}}. Reason: {reason}. Duration: {{ms}} ms", {"reason": reason}
 
 
-LOG: list[LogMessage] = [
+EXPECTED_LOG: list[LogMessage] = [
     STARTED,
     *new_connection_messages(1),
     ("Connection pool for {name} cleared", {}),
@@ -198,7 +200,7 @@ def test_pool_log_messages_have_specified_texts_and_fields(
         pool.check_out()
     durations = [int(event.duration * 1000) for event in recorder.events if hasattr(event, "duration")]
     expected = []
-    for text, fields in LOG:
+    for text, fields in EXPECTED_LOG:
         times = {"durationMS": durations.pop(0)} if "{ms}" in text else {}
         expected.append((text.format(name=server.name, ms=times.get("durationMS")), {**fields, **times}))
     assert [(record.getMessage(), log_fields(record)) for record in log_records(debug_log)] == expected

@@ -16,7 +16,7 @@ from tests.support.recorder import short_pool_event_name
 from tests.support.server import ScriptedReplicaSet
 from tests.support.wait import eventually
 
-NAMES = ("maxPoolSize", "minPoolSize", "maxIdleTimeMS", "maxConnecting", "waitQueueTimeoutMS")
+OPTION_NAMES = ("maxPoolSize", "minPoolSize", "maxIdleTimeMS", "maxConnecting", "waitQueueTimeoutMS")
 VALUES = {"maxPoolSize": 7, "minPoolSize": 2, "maxIdleTimeMS": 60_000, "maxConnecting": 3, "waitQueueTimeoutMS": 4_000}
 
 
@@ -37,17 +37,17 @@ def test_uri_and_keyword_arguments_set_equal_pool_options() -> None:
 @pytest.mark.parametrize("method", [MongoClient.get_database, Database.get_collection, Collection.find])
 def test_databases_collections_and_cursors_have_no_pool_options(method: Any) -> None:
     parameters = {name.lower().replace("_", "") for name in inspect.signature(method).parameters}
-    assert not parameters & {name.lower() for name in NAMES}
+    assert not parameters & {name.lower() for name in OPTION_NAMES}
 
 
 @pytest.mark.requirement("CMAP-01", "CMAP-16", "CMAP-46", "CMAP-47", "CMAP-182", "CMAP-237")
 def test_each_pool_of_client_has_pool_options_of_client(new_client: Any, recorder: Any) -> None:
-    with ScriptedReplicaSet(3) as members:
-        client = new_client(members.members[0].name, replicaSet="scripted", minPoolSize=1, maxPoolSize=5)
+    with ScriptedReplicaSet(3) as replica_set:
+        client = new_client(replica_set.members[0].name, replicaSet="scripted", minPoolSize=1, maxPoolSize=5)
         eventually(lambda: len({event.address for event in recorder.events_named("Ready")}) == 3)
         created = recorder.events_named("PoolCreated")
         assert [event.options for event in created] == [{"maxPoolSize": 5, "minPoolSize": 1}] * 3
-        assert sorted(event.address for event in created) == sorted(member.address for member in members.members)
+        assert sorted(event.address for event in created) == sorted(member.address for member in replica_set.members)
         pools = client._topology.pools()
         assert len({id(pool) for pool in pools}) == len({pool.address for pool in pools}) == 3
         for address in {pool.address for pool in pools}:

@@ -16,7 +16,7 @@ from tests.cmap.harness import connection_counts
 from tests.support.server import cut_reply, hold_reply
 from tests.support.wait import eventually
 
-SOON = {"background_interval": 0.005}
+SHORT_INTERVAL = {"background_interval": 0.005}
 
 
 @pytest.mark.requirement("CMAP-08", "CMAP-61", "CMAP-97", "CMAP-99", "CMAP-101", "CMAP-103")
@@ -34,7 +34,7 @@ def test_hanging_handshake_of_background_run_does_not_delay_check_out(
 ) -> None:
     gate = Event()
     server.fail("handshake", hold_reply(gate))
-    pool = new_pool(min_pool_size=5, max_connecting=2, **SOON)
+    pool = new_pool(min_pool_size=5, max_connecting=2, **SHORT_INTERVAL)
     server.wait_for("handshake")
     checked_out = start_greenlet(pool.check_out)
     # Connection 1 is pending, because the server does not reply to its handshake.
@@ -62,12 +62,12 @@ def test_population_failures_cause_exponential_backoff(
             backoffs.append(pool.machine.remaining_backoff())
             gevent.sleep(0.005)
 
-    watching = gevent.spawn(record_backoff)
+    watcher = gevent.spawn(record_backoff)
     recorder.hooks["Created"] = lambda event: times.append(_clock.monotonic())
     recorder.wait_for("Ready", 2)
     intervals = [later - earlier for earlier, later in pairwise(times[1:7])]
     assert intervals == pytest.approx([0.02, 0.04, 0.08, 0.1, 0.1])
-    watching.kill()
+    watcher.kill()
     assert max(backoffs) <= 0.1
     assert pool.machine.remaining_backoff() == 0
     eventually(lambda: connection_counts(pool) == (2, 0, 2, 0))

@@ -27,9 +27,9 @@ from tests.gevent.switching.checks import open_descriptors
 from tests.support.server import ScriptedServer
 
 V4, V6 = _socket.AF_INET, _socket.AF_INET6
-LIMIT = 1.0  # time limit of one connection attempt in seconds
+ATTEMPT_LIMIT = 1.0  # time limit of one connection attempt in seconds
 TOLERANCE = 0.01  # seconds by which a race may exceed its expected duration
-START = ("a0", "a1", "a2", "a3", "a4")
+ADDRESSES = ("a0", "a1", "a2", "a3", "a4")
 
 
 class AddressResponse(NamedTuple):
@@ -83,8 +83,8 @@ def expected_duration_and_success(responses: list[AddressResponse]) -> tuple[flo
     for kind, delay in responses:
         if wins and min(wins) <= start:
             break
-        has_reply = delay < LIMIT and kind != "drop"
-        end = start + (delay if has_reply else LIMIT)
+        has_reply = delay < ATTEMPT_LIMIT and kind != "drop"
+        end = start + (delay if has_reply else ATTEMPT_LIMIT)
         ends.append(end)
         if has_reply and kind == "accept":
             wins.append(end)
@@ -99,11 +99,11 @@ RESPONSES = st.builds(
 )
 
 
-@given(st.lists(RESPONSES, min_size=1, max_size=len(START)), st.sampled_from([None, 0.0, 0.1, 0.26, 0.55, 0.9]))
+@given(st.lists(RESPONSES, min_size=1, max_size=len(ADDRESSES)), st.sampled_from([None, 0.0, 0.1, 0.26, 0.55, 0.9]))
 def test_race_keeps_first_established_connection_and_closes_others(
     responses: list[AddressResponse], timeout_seconds: float | None
 ) -> None:
-    by_address = dict(zip(START, responses, strict=False))
+    by_address = dict(zip(ADDRESSES, responses, strict=False))
     opened: list[ScriptedTransport] = []
 
     def make_transport(_family: int) -> Any:
@@ -112,7 +112,7 @@ def test_race_keeps_first_established_connection_and_closes_others(
 
     order = AddressOrder()
     endpoints: Any = [(V4, (address, 1)) for address in by_address]
-    race = Race(endpoints, make_transport, LIMIT, order, True)
+    race = Race(endpoints, make_transport, ATTEMPT_LIMIT, order, True)
     virtual: Any = get_hub().loop
     began = virtual.monotonic()
     end, won = expected_duration_and_success(responses)
@@ -127,7 +127,7 @@ def test_race_keeps_first_established_connection_and_closes_others(
         return
     except TransportError as error:
         assert not won
-        timed_out = any(kind == "drop" or delay > LIMIT for kind, delay in responses)
+        timed_out = any(kind == "drop" or delay > ATTEMPT_LIMIT for kind, delay in responses)
         assert isinstance(error, AttemptsTimedOut) == timed_out
         assert [address in str(error) for address in by_address] == [True] * len(by_address)
     assert abs(virtual.monotonic() - began - end) < TOLERANCE
@@ -137,7 +137,7 @@ def test_race_keeps_first_established_connection_and_closes_others(
         address: Any = winner.address
         assert by_address[address[0]].kind == "accept"
         first = order.sort_endpoints(endpoints)[0][1]
-        assert first == address or START.index(first[0]) >= len(opened) or first not in order._failed
+        assert first == address or ADDRESSES.index(first[0]) >= len(opened) or first not in order._failed_addresses
 
 
 def test_address_order_alternates_ipv6_and_ipv4_and_ends_with_failed_addresses() -> None:
@@ -152,7 +152,7 @@ def test_address_order_alternates_ipv6_and_ipv4_and_ends_with_failed_addresses()
     assert [address[0] for _, address in order.sort_endpoints(endpoints)] == ["4a", "6b", "4b", "4c", "6a"]
     for number in range(300):
         order.record_failed_address((number, 1))
-    assert len(order._failed) == 256
+    assert len(order._failed_addresses) == 256
 
 
 @pytest.mark.parametrize("name", ["localhost", "LocalHost."])
@@ -208,7 +208,7 @@ def test_connect_succeeds_if_first_address_drops_packets(
     # The monitor tried the second address after 0.25 seconds. The pool connection did not wait for
     # the first address.
     assert 0.25 <= virtual_time.monotonic() - before < 1
-    assert list(client._topology.settings.connection.order._failed) == [("127.0.0.2", server.port)]
+    assert list(client._topology.settings.connection.order._failed_addresses) == [("127.0.0.2", server.port)]
 
 
 @pytest.mark.usefixtures("syn_dropping_address")

@@ -11,7 +11,7 @@ from gmongo.wire import connect
 from gmongo.wire.transport import Transport
 from tests.support.server import ScriptedServer
 
-PROBES = {"TCP_KEEPIDLE": 120, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 9}
+KEEPALIVE_OPTIONS = {"TCP_KEEPIDLE": 120, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 9}
 
 
 def socket_option(transport: Transport, name: str) -> int:
@@ -29,11 +29,11 @@ def test_socket_has_tcp_nodelay_and_keepalive() -> None:
         transport = connected_transport(server)
         assert socket_option(transport, "TCP_NODELAY") == 1
         assert transport._socket.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
-        assert {name: socket_option(transport, name) for name in PROBES} == PROBES
+        assert {name: socket_option(transport, name) for name in KEEPALIVE_OPTIONS} == KEEPALIVE_OPTIONS
         transport.close()
 
 
-@pytest.mark.parametrize("missing_option", PROBES)
+@pytest.mark.parametrize("missing_option", KEEPALIVE_OPTIONS)
 def test_keepalive_option_stays_unchanged_if_lower_or_missing(
     missing_option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -46,7 +46,7 @@ def test_keepalive_option_stays_unchanged_if_lower_or_missing(
         monkeypatch.setattr(connect._socket, "socket", ShortKeepalive)
         transport = connected_transport(server)
         monkeypatch.undo()
-        for name in PROBES:
+        for name in KEEPALIVE_OPTIONS:
             plain_option = super(ShortKeepalive, transport._socket).getsockopt
             assert (plain_option(socket.IPPROTO_TCP, getattr(socket, name)) == 5) == (name != missing_option)
         transport.close()

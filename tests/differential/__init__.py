@@ -1,1 +1,3 @@
-"""Comparison of gmongo with PyMongo: each call runs with gmongo and with PyMongo on the same server."""
+"""Comparison of gmongo with PyMongo: each call runs with gmongo and with PyMongo on the
+same server.
+"""

@@ -29,7 +29,7 @@ import gmongo
 import gmongo.errors
 import gmongo.gridfs
 
-from .call_timeouts import SILENT, interrupt_after
+from .call_timeouts import NO_REPLY_REASON, interrupt_after
 from .comparable_values import ComparableValues
 from .recording_proxy import SYSTEM_DATABASES, RecordedCommand, RecordingProxy
 
@@ -37,8 +37,8 @@ DATABASE = "differential"
 DOCUMENTS = [{"_id": number, "kind": number % 3, "name": f"n{number}", "tags": [number, "t"]} for number in range(10)]
 
 # Names of commands that do not change documents.
-_READS = frozenset({"count", "distinct", "explain", "find", "getMore", "listCollections", "listDatabases"})
-_BARRIER = "after the call"
+_READ_COMMANDS = frozenset({"count", "distinct", "explain", "find", "getMore", "listCollections", "listDatabases"})
+_BARRIER_COMMENT = "after the call"
 _BSON_TYPES = ("ObjectId", "Int64", "Binary", "Code", "DBRef", "Decimal128", "Regex", "Timestamp")
 
 # Command fields that only one driver sends, and whose values are defaults of the server. The
@@ -105,7 +105,7 @@ class Call(NamedTuple):
     since: str
 
 
-def calls(path: Path) -> Iterator[Call]:
+def read_calls(path: Path) -> Iterator[Call]:
     """Yield the rows of a file. Empty lines separate rows.
 
     The comment ``# since PyMongo`` names the first version of PyMongo whose outcome equals gmongo's
@@ -170,7 +170,7 @@ class CallRunner:
             self.uri += f"&socketTimeoutMS={limit}"
         self._clients: dict[Driver, Any] = {}
         self._foreign_reason = "does not belong to the run" if rejects_other_databases else "existed before the tests"
-        self._failing = False
+        self._fail_point_is_set = False
         # True if a call may have changed the documents after the last reset.
         self._is_changed = True
         self._unchanged: Any = None  # cache of the documents that exist directly after a reset
@@ -191,9 +191,7 @@ class CallRunner:
 
     @property
     def unsupported_features(self) -> frozenset[str]:
-        """Return the error messages of the server about features that calls needed but the server
-        does not support.
-        """
+        """Return the error messages of the server about unsupported features that calls needed."""
         return frozenset(self._proxy.unsupported_features)
 
     def clear_unsupported_features(self) -> None:
@@ -231,10 +229,10 @@ class CallRunner:
                 rejected = ", ".join(sorted(self._proxy.refused))
                 raise ForeignDatabaseError(f"the call uses {rejected}, which {self._foreign_reason}")
         commands = [_comparable_command(each, comparable) for each in sent]
-        if self._failing:
+        if self._fail_point_is_set:
             self._control.admin.command("configureFailPoint", "failCommand", mode="off")
-            self._failing = False
-        self._is_changed = not all(name[0] in _READS for name, *_ in commands)
+            self._fail_point_is_set = False
+        self._is_changed = not all(name[0] in _READ_COMMANDS for name, *_ in commands)
         try:
             left = self._remaining_documents(comparable)
         except pymongo.errors.NetworkTimeout as silent:
@@ -246,7 +244,7 @@ class CallRunner:
         # A `gevent.Timeout` already interrupts gmongo.
         if driver is GMONGO:
             return nullcontext()
-        return interrupt_after(self._call_timeout, lambda: self._proxy.unsupported_features.add(SILENT))
+        return interrupt_after(self._call_timeout, lambda: self._proxy.unsupported_features.add(NO_REPLY_REASON))
 
     @contextmanager
     def _available_names(self, driver: Driver) -> Iterator[dict[str, Any]]:
@@ -307,7 +305,7 @@ class CallRunner:
         except pymongo.errors.OperationFailure as error:
             self._proxy.unsupported_features.add(f"fail points ({error.code}): {str(error)[:80]}")
             raise
-        self._failing = True  # not reached if the server does not support fail points
+        self._fail_point_is_set = True  # not reached if the server does not support fail points
 
     def _take_sent_commands(self, names: dict[str, Any]) -> list[RecordedCommand]:
         """Return the commands that a call has sent.
@@ -315,17 +313,17 @@ class CallRunner:
         First run a ping with each client. After the reply, all unacknowledged commands have arrived.
         """
         for client in names["clients"]:
-            _result_or_error(lambda client=client: client.admin.command("ping", comment=_BARRIER))
-        return [sent for sent in self._proxy.take_commands() if sent.body.get("comment") != _BARRIER]
+            _result_or_error(lambda client=client: client.admin.command("ping", comment=_BARRIER_COMMENT))
+        return [sent for sent in self._proxy.take_commands() if sent.body.get("comment") != _BARRIER_COMMENT]
 
     def _drop_all(self) -> None:
         """Drop the databases that calls have used."""
-        for name in sorted(self._proxy.used & set(self._control.list_database_names())):
+        for name in sorted(self._proxy.used_databases & set(self._control.list_database_names())):
             self._control.drop_database(name)
 
     def _reset(self) -> None:
         self._drop_all()
-        self._proxy.used.add(self._database)
+        self._proxy.used_databases.add(self._database)
         self._control[self._database].things.insert_many([dict(document) for document in DOCUMENTS])
 
     def _remaining_documents(self, comparable: ComparableValues) -> Any:
@@ -340,7 +338,7 @@ class CallRunner:
 
     def _all_documents(self, comparable: ComparableValues) -> Any:
         left = []
-        for name in sorted(self._proxy.used & set(self._control.list_database_names())):
+        for name in sorted(self._proxy.used_databases & set(self._control.list_database_names())):
             # The options of a view contain its definition, so `system.views` is omitted.
             found = self._control[name].list_collections(filter={"name": {"$ne": "system.views"}})
             for description in sorted(found, key=lambda each: each["name"]):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-SILENT = "the server does not reply, or the call waits for documents"
+NO_REPLY_REASON = "the server does not reply, or the call waits for documents"
 
 
 class SilentServerError(Exception):
@@ -36,7 +36,7 @@ def interrupt_after(seconds: float | None, record: Callable[[], object] = lambda
         while not done.wait(seconds):
             signal.pthread_kill(thread, signal.SIGUSR1)
 
-    before = signal.signal(signal.SIGUSR1, interrupt)
+    previous_handler = signal.signal(signal.SIGUSR1, interrupt)
     done, thread = threading.Event(), threading.main_thread().ident or 0
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
@@ -45,4 +45,4 @@ def interrupt_after(seconds: float | None, record: Callable[[], object] = lambda
     finally:
         done.set()
         watcher.join()
-        signal.signal(signal.SIGUSR1, before)
+        signal.signal(signal.SIGUSR1, previous_handler)

@@ -15,10 +15,10 @@ _DRIVERS = ("pymongo", "gridfs", "gmongo")
 _VOLATILE = frozenset({"$clusterTime", "operationTime", "lsid", "electionId", "connectionId", "localTime", "opTime"})
 # Parts of error messages that differ in each run: transaction numbers, and UUIDs of index builds or
 # collections.
-_ANEW = re.compile(r"(?<=number )\d+|(?<=number is )\d+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
-_NUMBERED = frozenset({"getMore", "cursors", "cursor_id"})
+_VARYING_PARTS = re.compile(r"(?<=number )\d+|(?<=number is )\d+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+_CURSOR_ID_FIELDS = frozenset({"getMore", "cursors", "cursor_id"})
 # The tested calls contain only dates before this year. Later dates come from a clock.
-_FIXED_BEFORE = 2026
+_FIRST_CLOCK_YEAR = 2026
 _YEAR_2000 = 946_684_800
 
 
@@ -40,7 +40,7 @@ class ComparableValues:
         if depth > 8:
             return "..."
         if kind is str:
-            return name, _ANEW.sub("N", value)
+            return name, _VARYING_PARTS.sub("N", value)
         if value is None or kind in (bool, int, bytes):
             return (name, value) if kind is not bytes or not value else (name, self._convert_bytes(value))
         if kind is float:
@@ -51,7 +51,7 @@ class ComparableValues:
             return name, self.convert(bson.decode(value.raw), depth + 1)
         if isinstance(value, Mapping):
             return "dict" if name.startswith("_") else name, tuple(
-                (key, "an id" if key in _NUMBERED else self.convert(item, depth + 1))
+                (key, "an id" if key in _CURSOR_ID_FIELDS else self.convert(item, depth + 1))
                 for key, item in value.items()
                 if key not in _VOLATILE
             )
@@ -67,7 +67,7 @@ class ComparableValues:
             # A timestamp after the year 2000 comes from a clock, and differs in each run.
             return (name, str(value)) if value.time < _YEAR_2000 else name
         if isinstance(value, datetime.datetime):
-            return name, str(value) if value.year < _FIXED_BEFORE else "now"
+            return name, str(value) if value.year < _FIRST_CLOCK_YEAR else "now"
         if kind.__module__.partition(".")[0] in _DRIVERS:
             return self._convert_driver_object(value, depth)
         if isinstance(value, (int, float, str)):  # for example Int64 and IntEnum

@@ -21,9 +21,9 @@ from .comparable_values import DriverObject, RaisedError, are_equal
 
 AcceptsParts = Callable[[Any, Any], bool]
 
-ACCIDENTS = frozenset({"AttributeError", "KeyError", "IndexError", "SystemError", "StopIteration", "AssertionError"})
+FAULT_NAMES = frozenset({"AttributeError", "KeyError", "IndexError", "SystemError", "StopIteration", "AssertionError"})
 """Names of errors that PyMongo raises because of a fault in PyMongo, and not to report a bad argument."""
-_BAD_ARGUMENT = frozenset({"TypeError", "ValueError"})
+_ARGUMENT_ERRORS = frozenset({"TypeError", "ValueError"})
 
 
 class Kind(Enum):
@@ -64,12 +64,12 @@ def _is_bad_argument(theirs: Any, ours: Any) -> bool:
     """Return True if both drivers reject an argument, but PyMongo raises an accidental error, or
     a built-in error that gmongo does not raise.
     """
-    if isinstance(theirs, str) and theirs in ACCIDENTS and ours in ("InvalidOperation", *_BAD_ARGUMENT):
+    if isinstance(theirs, str) and theirs in FAULT_NAMES and ours in ("InvalidOperation", *_ARGUMENT_ERRORS):
         return True
     if not (isinstance(theirs, RaisedError) and isinstance(ours, RaisedError)) or "PyMongoError" in theirs.classes:
         return False
-    refused = _BAD_ARGUMENT.intersection(ours.classes)
-    return theirs.classes[0] in ACCIDENTS | _BAD_ARGUMENT and bool(refused or "ConfigurationError" in ours.classes)
+    refused = _ARGUMENT_ERRORS.intersection(ours.classes)
+    return theirs.classes[0] in FAULT_NAMES | _ARGUMENT_ERRORS and bool(refused or "ConfigurationError" in ours.classes)
 
 
 def _is_rejected_before_send(theirs: Any, ours: Any) -> bool:
@@ -80,7 +80,7 @@ def _is_rejected_before_send(theirs: Any, ours: Any) -> bool:
         isinstance(theirs, RaisedError)
         and isinstance(ours, RaisedError)
         and "OperationFailure" in theirs.classes
-        and bool(_BAD_ARGUMENT.intersection(ours.classes))
+        and bool(_ARGUMENT_ERRORS.intersection(ours.classes))
     )
 
 
@@ -163,7 +163,7 @@ def _is_comparable_command(part: Any) -> bool:
     return isinstance(part, tuple) and len(part) == 4 and isinstance(part[1], tuple) and isinstance(part[3], bool)
 
 
-_ALL = ("error", "returned", "commands", "left")
+_OUTCOME_PARTS = ("error", "returned", "commands", "left")
 
 
 def _read_differences() -> Iterator[Difference]:
@@ -215,7 +215,7 @@ def check_outcomes(call: str, theirs: Outcome, ours: Outcome) -> set[int]:
         lines = [
             f"{part}:\n  PyMongo {getattr(theirs, part)!r} {theirs.text if part == 'error' else ''}\n"
             f"  gmongo  {getattr(ours, part)!r} {ours.text if part == 'error' else ''}"
-            for part in _ALL
+            for part in _OUTCOME_PARTS
             if getattr(theirs, part) != getattr(ours, part)
         ]
         raise AssertionError("\n".join(["the outcomes differ", *lines]))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from bson import ObjectId
 from pymongo import server_description as their_servers
-from pymongo import topology_description as theirs
+from pymongo import topology_description as their_topologies
 from pymongo.hello import Hello
 
 from gmongo.sdam import transitions
@@ -98,7 +98,7 @@ class DescriptionPair(NamedTuple):
         reply = None if hello is None else Hello(dict(hello))
         return DescriptionPair(
             transitions.update_topology(self.ours, ServerDescription(address, hello)),
-            theirs.updated_topology_description(self.theirs, their_servers.ServerDescription(address, reply)),
+            their_topologies.updated_topology_description(self.theirs, their_servers.ServerDescription(address, reply)),
         )
 
     def views(self) -> tuple[Any, Any]:
@@ -130,21 +130,21 @@ def initial_descriptions(start: Start) -> DescriptionPair:
     settings = SimpleNamespace(
         seeds=set(start.seeds), direct=start.direct, heartbeat_frequency=10, _topology_id=None, local_threshold_ms=15
     )
-    kind = theirs.TOPOLOGY_TYPE.Unknown
+    kind = their_topologies.TOPOLOGY_TYPE.Unknown
     if start.direct:
-        kind = theirs.TOPOLOGY_TYPE.Single
+        kind = their_topologies.TOPOLOGY_TYPE.Single
     elif start.replica_set_name is not None:
-        kind = theirs.TOPOLOGY_TYPE.ReplicaSetNoPrimary
+        kind = their_topologies.TOPOLOGY_TYPE.ReplicaSetNoPrimary
     servers = {seed: their_servers.ServerDescription(seed) for seed in start.seeds}
-    description = theirs.TopologyDescription(kind, servers, start.replica_set_name, None, None, settings)
+    description = their_topologies.TopologyDescription(kind, servers, start.replica_set_name, None, None, settings)
     return DescriptionPair(ours, description)
 
 
 class Exploration(NamedTuple):
     """Result of an exploration: counts, and the shortest sequence that leads to each difference."""
 
-    states: int
-    steps: int
+    state_count: int
+    step_count: int
     violations: dict[str, str]
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .call_runner import GMONGO, PYMONGO, CallRunner, Outcome
 from .comparable_values import RaisedError, are_equal
-from .differences import ACCIDENTS, explaining_differences
+from .differences import FAULT_NAMES, explaining_differences
 
 _REPEATS = 3
 
@@ -37,7 +37,7 @@ class Attribution(NamedTuple):
 def attribute_difference(runner: CallRunner, source: str, simulation: Callable[[], CallRunner]) -> Attribution:
     """Run a row with gmongo and PyMongo.
 
-    If the outcomes differ because of the server, the verdict is that the row is skipped.
+    If the outcomes differ because of the server, the verdict is SKIPPED.
 
     :param runner: Call runner on the server.
     :param simulation: Function that returns a call runner on a simulated deployment. The deployment
@@ -65,15 +65,15 @@ def _reason_if_server_differs(simulation: CallRunner, source: str, theirs: Outco
     true_theirs, true_ours = simulation.compare(source)
     if are_equal(true_theirs, theirs):
         return ""
-    if isinstance(theirs.error, RaisedError) and theirs.error.classes[0] in ACCIDENTS:
+    if isinstance(theirs.error, RaisedError) and theirs.error.classes[0] in FAULT_NAMES:
         return f"PyMongo raises an accidental error for the reply ({theirs.error.classes[0]})"
     if explaining_differences(source, true_theirs, true_ours) is None:
         return ""
-    as_mongodb = are_equal(true_ours.error, ours.error) and are_equal(true_ours.returned, ours.returned)
+    matches_mongodb = are_equal(true_ours.error, ours.error) and are_equal(true_ours.returned, ours.returned)
     if isinstance(theirs.error, RaisedError):
-        if theirs.error.classes[0] == "ConfigurationError" and as_mongodb:
+        if theirs.error.classes[0] == "ConfigurationError" and matches_mongodb:
             return f"the server lacks a feature that PyMongo needs: {theirs.text[:80]}"
-        if "ConnectionFailure" in theirs.error.classes and as_mongodb:
+        if "ConnectionFailure" in theirs.error.classes and matches_mongodb:
             return "the server closes the connection of PyMongo, and replies to gmongo like MongoDB"
     is_rejected = "OperationFailure" in repr((true_theirs.error, true_theirs.returned))
-    return "the server accepts a command of PyMongo that MongoDB rejects" if as_mongodb and is_rejected else ""
+    return "the server accepts a command of PyMongo that MongoDB rejects" if matches_mongodb and is_rejected else ""

@@ -37,9 +37,9 @@ _HARMLESS = _INTERNAL_COMMANDS | {
 _SERVER_COMMANDS = frozenset(
     {"killAllSessions", "killAllSessionsByPattern", "killSessions", "createUser", "createRole"}
 )
-UNKNOWN = {59: "CommandNotFound", 115: "CommandNotSupported", 238: "NotImplemented", 40324: "an unknown stage"}
-"""Error codes with which a server rejects commands and stages that the server does not support, and their names."""
-_LARGEST_ERROR = 1 << 16
+UNSUPPORTED = {59: "CommandNotFound", 115: "CommandNotSupported", 238: "NotImplemented", 40324: "an unknown stage"}
+"""Error codes, with their names, with which a server rejects unsupported commands and stages."""
+_MAX_ERROR_REPLY_SIZE = 1 << 16
 
 
 class RecordedCommand(NamedTuple):
@@ -78,11 +78,11 @@ class RecordingProxy:
     ) -> None:
         # Error messages of the server about unsupported features.
         self.unsupported_features: set[str] = set()
-        self.used: set[str] = set()  # Names of the databases that forwarded commands use.
+        self.used_databases: set[str] = set()  # Names of the databases that forwarded commands use.
         # Names of the forbidden databases that commands used, and of rejected commands.
         self.refused: set[str] = set()
-        self._foreign, self._only = forbidden_databases, permitted_database
-        self._unacknowledged = fault_of_unacknowledged
+        self._forbidden_databases, self._permitted_database = forbidden_databases, permitted_database
+        self._fault_of_unacknowledged = fault_of_unacknowledged
         self._sent: list[RecordedCommand] = []
         self._lock = threading.Lock()
         proxy = self
@@ -91,10 +91,10 @@ class RecordingProxy:
             def handle(self) -> None:
                 internal_requests: set[int] = set()  # request IDs of the commands in `_INTERNAL_COMMANDS`
                 with socket.create_connection(server) as upstream:
-                    back = threading.Thread(
+                    reply_thread = threading.Thread(
                         target=proxy._forward_replies, args=(upstream, self.request, internal_requests), daemon=True
                     )
-                    back.start()
+                    reply_thread.start()
                     proxy._forward_commands(self.request, upstream, internal_requests)
 
         class Server(socketserver.ThreadingTCPServer):
@@ -118,10 +118,10 @@ class RecordingProxy:
 
     def _forward_commands(self, client: socket.socket, upstream: socket.socket, internal_requests: set[int]) -> None:
         try:
-            for header, body in _messages(client):
+            for header, body in _read_messages(client):
                 _, request, _, opcode = _HEADER.unpack(header)
                 if opcode == _OP_MSG:
-                    flags, name, command = _command(body)
+                    flags, name, command = _read_command(body)
                     if not self._record(flags, name, command):
                         break
                     if name in _INTERNAL_COMMANDS:
@@ -135,9 +135,9 @@ class RecordingProxy:
 
     def _forward_replies(self, upstream: socket.socket, client: socket.socket, internal_requests: set[int]) -> None:
         try:
-            for header, body in _messages(upstream):
+            for header, body in _read_messages(upstream):
                 length, _, answered, opcode = _HEADER.unpack(header)
-                if opcode == _OP_MSG and length < _LARGEST_ERROR and answered not in internal_requests:
+                if opcode == _OP_MSG and length < _MAX_ERROR_REPLY_SIZE and answered not in internal_requests:
                     self._record_error(bson.decode(body[5:]))
                 client.sendall(header + body)
         except OSError:
@@ -147,31 +147,31 @@ class RecordingProxy:
 
     def _record_error(self, reply: dict[str, Any]) -> None:
         for error in (reply, *reply.get("writeErrors", ()), *reply.get("cursor", {}).get("firstBatch", ())):
-            if isinstance(error, dict) and error.get("code") in UNKNOWN and "errmsg" in error:
-                self.unsupported_features.add(f"{UNKNOWN[error['code']]} ({error['code']}): {error['errmsg'][:80]}")
+            if isinstance(error, dict) and error.get("code") in UNSUPPORTED and "errmsg" in error:
+                self.unsupported_features.add(f"{UNSUPPORTED[error['code']]} ({error['code']}): {error['errmsg'][:80]}")
 
     def _record(self, flags: int, name: str, body: dict[str, Any]) -> bool:
         """Record a command. Return True if the proxy may forward the command."""
         databases = _used_databases(body)
-        if flags & 2 and self._unacknowledged:
-            self.unsupported_features.add(self._unacknowledged)
+        if flags & 2 and self._fault_of_unacknowledged:
+            self.unsupported_features.add(self._fault_of_unacknowledged)
             return False
         refused = self._forbidden_names(name, body, databases)
         with self._lock:
-            self.used |= databases - refused
+            self.used_databases |= databases - refused
             self.refused |= refused
             if name not in _INTERNAL_COMMANDS:
                 self._sent.append(RecordedCommand(name, body, not flags & 2))
         return not refused
 
     def _forbidden_names(self, name: str, body: dict[str, Any], databases: set[str]) -> set[str]:
-        if self._only is None:
-            return databases & set(self._foreign)
+        if self._permitted_database is None:
+            return databases & set(self._forbidden_databases)
         affects_server = name in _SERVER_COMMANDS or (body["$db"] in SYSTEM_DATABASES and name not in _HARMLESS)
-        return (databases - {self._only}) | ({name} if affects_server else set())
+        return (databases - {self._permitted_database}) | ({name} if affects_server else set())
 
 
-def _command(message: bytes) -> tuple[int, str, dict[str, Any]]:
+def _read_command(message: bytes) -> tuple[int, str, dict[str, Any]]:
     """Return the flags, the command name, and the command. The command contains the documents of
     document sequences.
     """
@@ -210,7 +210,7 @@ def _target_databases(body: dict[str, Any]) -> set[str]:
     return {str(each["db"]) for each in targets if isinstance(each, dict) and "db" in each}
 
 
-def _messages(connection: socket.socket) -> Iterator[tuple[bytes, bytes]]:
+def _read_messages(connection: socket.socket) -> Iterator[tuple[bytes, bytes]]:
     """Yield the header and the body of each message until the connection ends."""
     while (header := _receive(connection, _HEADER.size)) is not None:
         body = _receive(connection, _HEADER.unpack(header)[0] - _HEADER.size)

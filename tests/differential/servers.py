@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-NAMED = ["MONGODB_URI"] if "MONGODB_URI" in os.environ else []
-SERVERS = ["simulation", "nx-27017", *NAMED]
+EXTERNAL_SERVERS = ["MONGODB_URI"] if "MONGODB_URI" in os.environ else []
+SERVERS = ["simulation", "nx-27017", *EXTERNAL_SERVERS]
 
 
 def only_on(*servers: str) -> Any:

@@ -43,9 +43,10 @@ OWNERS: dict[str, Any] = {
     "db": pymongo.database.Database,
     "client": pymongo.mongo_client.MongoClient,
 }
-# The arguments that a call of a method needs in addition to the tested parameter, as Python code.
+# For each method, the arguments that a call needs in addition to the tested parameter, as Python
+# code.
 METHODS = [(row["subject"], row["method"], row["arguments"]) for row in rows(__file__)]
-FIND = [
+FIND_PARAMETERS = [
     name
     for name in inspect.signature(pymongo.collection.Cursor.__init__).parameters
     if name not in ("self", "collection")
@@ -58,7 +59,7 @@ def _cases() -> Iterator[Any]:
             if parameter.name != "self" and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
                 name = f"{subject}.{method}({parameter.name})"
                 yield pytest.param(subject, method, arguments, parameter.name, id=name)
-    for name in FIND:
+    for name in FIND_PARAMETERS:
         yield pytest.param("c", "find", "{}", name, id=f"c.find({name})")
 
 

@@ -26,16 +26,16 @@ import gmongo.results
 from tests.support.cases import rows
 from tests.support.pymongo_version import since
 
-PAIRS: list[tuple[ModuleType, ModuleType]] = [
+MODULE_PAIRS: list[tuple[ModuleType, ModuleType]] = [
     (pymongo.errors, gmongo.errors),
     (pymongo.results, gmongo.results),
     (gridfs.errors, gmongo.gridfs.errors),
 ]
-NAMES = [row["name"] for row in rows(__file__, "modules")]
-MODULES = [*(importlib.import_module(f"gmongo.{name}") for name in NAMES), gmongo]
+MODULE_NAMES = [row["name"] for row in rows(__file__, "modules")]
+MODULES = [*(importlib.import_module(f"gmongo.{name}") for name in MODULE_NAMES), gmongo]
 CLASSES = [
     pytest.param(value, ours, id=name)
-    for theirs, ours in PAIRS
+    for theirs, ours in MODULE_PAIRS
     for name, value in vars(theirs).items()
     if inspect.isclass(value) and value.__module__ == theirs.__name__ and not name.startswith("_")
 ]
@@ -87,16 +87,16 @@ def _common_callables() -> Iterator[tuple[str, Any, Any]]:
 
 @since("4.12")
 def test_arguments_have_defaults_of_pymongo() -> None:
-    compared, different = 0, set()
+    compared_count, different = 0, set()
     for name, one, other in _common_callables():
         if all(inspect.isfunction(each) or inspect.ismethod(each) for each in (one, other)):
             theirs, ours = inspect.signature(one).parameters, inspect.signature(other).parameters
             for parameter in theirs.keys() & ours.keys():
-                compared += 1
+                compared_count += 1
                 if theirs[parameter].default != ours[parameter].default:
                     different.add(f"{name}({parameter})")
     assert different == OTHER_DEFAULTS
-    assert compared > 2000
+    assert compared_count > 2000
 
 
 # Tests of the names of modules, members of classes, and parameters
@@ -144,16 +144,16 @@ def _parameters(function: Any) -> tuple[list[str], bool]:
 
 @since("4.18")
 def test_parameters_have_names_and_order_of_pymongo() -> None:
-    compared, different = 0, set()
+    compared_count, different = 0, set()
     for name, one, other in _common_callables():
         if not name.startswith("Topology") and all(inspect.isfunction(each) for each in (one, other)):
             (theirs, _), (ours, is_open) = _parameters(one), _parameters(other)
             common = [each for each in theirs if each in ours]
-            compared += 1
+            compared_count += 1
             if ours[: len(common)] != common or (common != theirs and not is_open):
                 different.add(name)
     assert different == OTHER_PARAMETERS
-    assert compared > 500
+    assert compared_count > 500
 
 
 # Tests of constants
@@ -179,14 +179,14 @@ def test_constants_equal_constants_of_pymongo() -> None:
 
 
 # Tests of numbers and tables in private modules that libraries import
-PRIVATE = [
+PRIVATE_MODULES = [
     (pymongo.common, "gmongo._stand_in.pymongo.common", {"MIN_SUPPORTED_WIRE_VERSION"}),
     (pymongo.cursor_shared, "gmongo._stand_in.pymongo.cursor_shared", set()),
 ]
 
 
 @since("4.18")
-@pytest.mark.parametrize(("theirs", "name", "different_names"), PRIVATE)
+@pytest.mark.parametrize(("theirs", "name", "different_names"), PRIVATE_MODULES)
 def test_private_constants_equal_constants_of_pymongo(theirs: ModuleType, name: str, different_names: set[str]) -> None:
     ours = importlib.import_module(name)
     found = {

@@ -1,4 +1,6 @@
-"""Tests that calls of public operations have the outcome of PyMongo, with valid and invalid options."""
+"""Tests that calls of public operations have the outcome of PyMongo, with valid and invalid
+options.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,11 @@ import pytest
 
 from tests.support.pymongo_version import fails_before_pymongo
 
-from .call_runner import Call, CallRunner, calls
+from .call_runner import Call, CallRunner, read_calls
 from .differences import check_outcomes
-from .servers import NAMED, only_on
+from .servers import EXTERNAL_SERVERS, only_on
 
-_CALLS = [call for path in sorted((Path(__file__).parent / "calls").glob("*.txt")) for call in calls(path)]
+_CALLS = [call for path in sorted((Path(__file__).parent / "calls").glob("*.txt")) for call in read_calls(path)]
 
 
 # The files of calls that nx-27017 supports. The server nx-27017 supports neither change streams nor
@@ -33,7 +35,7 @@ def _marks(call: Call) -> list[pytest.MarkDecorator]:
 
 
 @_parametrized(_CALLS)
-@only_on("simulation", *NAMED)
+@only_on("simulation", *EXTERNAL_SERVERS)
 def test_call_has_outcome_of_pymongo(runner: CallRunner, call: Call) -> None:
     check_outcomes(call.source, *runner.compare(call.source))
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from .call_runner import GMONGO, PYMONGO, CallRunner, calls
+from .call_runner import GMONGO, PYMONGO, CallRunner, read_calls
 from .differences import DIFFERENCES, Difference, explaining_differences
 from .servers import on_the_simulation
 
 _HERE = Path(__file__).parent
 _PAGES = [_HERE.parents[1] / "docs" / name for name in ("differences.md", "differences-internals.md")]
 _ROWS = [row for page in _PAGES for row in page.read_text("utf-8").splitlines() if row.startswith("|")]
-_CALLS = [call for path in sorted((_HERE / "calls").glob("*.txt")) for call in calls(path)]
+_CALLS = [call for path in sorted((_HERE / "calls").glob("*.txt")) for call in read_calls(path)]
 
 
 def test_table_of_differences_has_at_most_sixty_entries() -> None:

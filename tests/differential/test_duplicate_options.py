@@ -1,6 +1,6 @@
 """Tests of options that have two values. A URI, keywords or DNS records contain the values.
 
-The two values can have equal or different spellings of the option's name.
+Each value can have its own spelling of the option's name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.support.cases import rows
 VALUES: dict[str, tuple[Any, Any]] = {row["option"]: tuple(row["values"]) for row in rows(__file__) if "values" in row}
 # Options that the tests omit: options that are valid only together with a second option, and the
 # option `connect`, which the tests set.
-NEEDS_ANOTHER = {row["option"] for row in rows(__file__) if "values" not in row}
+OMITTED_OPTIONS = {row["option"] for row in rows(__file__) if "values" not in row}
 REJECTED = "refused"
 
 
@@ -41,7 +41,7 @@ def without_system_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_tables_of_double_options_contain_all_options() -> None:
-    assert set(VALUES) | NEEDS_ANOTHER == {option.name for option in OPTIONS if option.source is Source.ANYWHERE}
+    assert set(VALUES) | OMITTED_OPTIONS == {option.name for option in OPTIONS if option.source is Source.ANYWHERE}
 
 
 class DoubleOption(NamedTuple):
@@ -61,7 +61,7 @@ class DoubleOption(NamedTuple):
         assert option is not None
         return option
 
-    def client(self, driver: Any, indexes: tuple[int, ...]) -> Any:
+    def create_client(self, driver: Any, indexes: tuple[int, ...]) -> Any:
         """Create a client with the values whose indexes are in `indexes`.
 
         :raises Exception: The driver rejects the values.
@@ -77,15 +77,15 @@ class DoubleOption(NamedTuple):
         values.
         """
         try:
-            client = self.client(driver, indexes)
+            client = self.create_client(driver, indexes)
         except (driver.errors.ConfigurationError, ValueError, TypeError):
             return REJECTED
         options = client.options.merged if driver is gmongo else client.options._options
         client.close()
         return options.get(self.option.key)
 
-    def effective_value(self, driver: Any) -> Any:
-        """Return whether each of the two values takes effect, or REJECTED if the driver
+    def takes_effect(self, driver: Any) -> Any:
+        """Return, for each value, True if the value takes effect. Return REJECTED if the driver
         rejects the values.
         """
         both = self.value(driver, (0, 1))
@@ -140,7 +140,7 @@ def test_effective_value_of_double_option_equals_value_in_pymongo(files: SimpleN
     for double_option in double_options(files):
         if not all(name.lower() in pymongo.common.URI_OPTIONS_VALIDATOR_MAP for name in double_option.names):
             continue
-        theirs, ours = double_option.effective_value(pymongo), double_option.effective_value(gmongo)
+        theirs, ours = double_option.takes_effect(pymongo), double_option.takes_effect(gmongo)
         reason = next((text for text, explains in DIFFERENCES.items() if explains(double_option, theirs, ours)), None)
         if theirs != ours and reason is None:
             failures.append((double_option, theirs, ours))
@@ -150,17 +150,17 @@ def test_effective_value_of_double_option_equals_value_in_pymongo(files: SimpleN
 
 
 def test_two_values_of_option_never_disable_protection(files: SimpleNamespace) -> None:
-    flags = files_and_names = 0
+    flag_count = other_count = 0
     for double_option in double_options(files):
         flag, value = double_option.option.insecure, double_option.value(gmongo, (0, 1))
         if flag is not None:
             assert value == REJECTED or value is not flag, double_option
-            flags += value != REJECTED
+            flag_count += value != REJECTED
         elif double_option.option.protects:
             assert value, double_option
-            files_and_names += value != REJECTED
-    assert flags
-    assert files_and_names
+            other_count += value != REJECTED
+    assert flag_count
+    assert other_count
 
 
 @pytest.mark.parametrize("name", [option.name for option in OPTIONS if option.protects and option.name in VALUES])

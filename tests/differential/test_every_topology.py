@@ -16,8 +16,8 @@ from .every_topology import STARTS, A, B, Start, explore
 @pytest.mark.parametrize("start", STARTS, ids=str)
 def test_each_sequence_of_checks_leads_to_state_of_pymongo(start: Start, record_property: Callable[..., None]) -> None:
     exploration = explore(start, depth=3)
-    record_property("explored", f"{exploration.states} states, {exploration.steps} steps")
-    print(f"{exploration.states} states, {exploration.steps} steps")
+    record_property("explored", f"{exploration.state_count} states, {exploration.step_count} steps")
+    print(f"{exploration.state_count} states, {exploration.step_count} steps")
     assert not exploration.violations, exploration.violations
 
 

@@ -72,7 +72,7 @@ _options: dict[str, st.SearchStrategy[Any]] = {
     "show_record_id": st.just(False),
     "allow_disk_use": st.booleans(),
 }
-_after = st.sampled_from(
+_cursor_uses = st.sampled_from(
     [
         "cursor.to_list()",
         "list(cursor), cursor.alive, cursor.retrieved",
@@ -91,7 +91,7 @@ _after = st.sampled_from(
 @given(
     filter=st.sampled_from(["{}", "{'kind': 1}", "{'_id': {'$gt': 3}}", "{'kind': 7}"]),
     options=st.fixed_dictionaries({}, optional=_options),
-    use_of_cursor=_after,
+    use_of_cursor=_cursor_uses,
 )
 @_settings
 def test_cursor_with_options_has_outcome_of_pymongo(

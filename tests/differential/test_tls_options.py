@@ -11,13 +11,13 @@ import pymongo
 import pytest
 
 import gmongo
-from gmongo.options.rules import TLS_DETAILS
+from gmongo.options.rules import TLS_DETAIL_OPTIONS
 from gmongo.options.table import OPTIONS
 
 FILES = {"tlsCAFile": "ca", "tlsCRLFile": "crl", "tlsCertificateKeyFile": "client"}
 VALUES: dict[str, tuple[Any, ...]] = {
     name: (FILES[name],) if name in FILES else ("x",) if name.endswith("Password") else (True, False)
-    for name in TLS_DETAILS
+    for name in TLS_DETAIL_OPTIONS
 }
 ONLY_IN_GMONGO = {"tlsDisableCertificateRevocationCheck"}
 PLAIN, TLS, REJECTED = "plain text", "TLS", "rejected"

@@ -1,7 +1,7 @@
 """Tests of unacknowledged writes (`w=0`).
 
-The tests combine operations with options, kinds of session, server versions, and the object that
-has the write concern.
+The tests combine operations with options, kinds of session, server versions, and the level of the
+write concern: client, database or collection.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from .differences import check_outcomes
 # PyMongo does not support servers of version 4.2.
 VERSIONS = ("4.4", pytest.param("5.0", marks=pytest.mark.long), "8.0")
 HINT, SORT, LET, COLLATION = {"_id": 1}, {"_id": -1}, {"v": 1}, {"locale": "en"}
-FILTERS = [{"i": "t"}]
+ARRAY_FILTERS = [{"i": "t"}]
 OPTIONS: dict[str, Any] = {
     "hint": HINT,
     "sort": SORT,
     "let": LET,
     "collation": COLLATION,
-    "array_filters": FILTERS,
+    "array_filters": ARRAY_FILTERS,
     "comment": "why",
     "bypass_document_validation": True,
     "upsert": True,
@@ -64,7 +64,7 @@ class Write(NamedTuple):
 
 
 WRITES = {row["name"]: Write(**row) for row in rows(__file__)}
-ADMINISTRATION = ("create_index", "drop_index", "drop", "rename", "aggregate")
+ADMINISTRATION_CALLS = ("create_index", "drop_index", "drop", "rename", "aggregate")
 LEVELS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "client": lambda names: names["Client"](w=0)[DATABASE].things,
     "database": lambda names: names["client"].get_database(DATABASE, write_concern=names["WriteConcern"](w=0)).things,
@@ -125,7 +125,7 @@ def _sends_more_fields(name: str, theirs: Outcome, ours: Outcome) -> bool:
 
 def _is_acknowledged(name: str, theirs: Outcome, ours: Outcome) -> bool:
     """Return True if only gmongo sends an administration command as an acknowledged command."""
-    return name in ADMINISTRATION and all(command[3] for command in ours.commands)
+    return name in ADMINISTRATION_CALLS and all(command[3] for command in ours.commands)
 
 
 EXPLANATIONS = (_is_rejected_by_both, _raises_before_send, _sends_more_fields, _is_acknowledged)
@@ -146,14 +146,14 @@ def test_unacknowledged_write_has_outcome_of_pymongo_or_raises(versioned_runner:
 
 
 def _error_of_write(
-    write: Write, client: Any, names: dict[str, Any], options: dict[str, Any], level: int
+    write: Write, client: Any, names: dict[str, Any], options: dict[str, Any], w: int
 ) -> Exception | None:
     client.drop_database(DATABASE)
     things = client[DATABASE].get_collection("things", write_concern=gmongo.WriteConcern(w=1))
     things.insert_one({"_id": 1, "tags": ["t"]})
     things.create_index("name")
     try:
-        write.run(things.with_options(write_concern=gmongo.WriteConcern(w=level)), names, options)
+        write.run(things.with_options(write_concern=gmongo.WriteConcern(w=w)), names, options)
     except PyMongoError as error:
         return error
     return None
@@ -162,7 +162,7 @@ def _error_of_write(
 @pytest.mark.parametrize("version", ["4.2", "4.4", "5.0", "6.0", "7.0", "8.0"])
 def test_option_that_old_server_rejects_raises_error_in_unacknowledged_write(version: str) -> None:
     names = {name: getattr(gmongo, name) for name in gmongo.__all__}
-    rejected = 0
+    rejected_count = 0
     with Deployment.replica_set(1, version=version) as deployment, gmongo.MongoClient(deployment.uri) as client:
         for (name, write), option in itertools.product(WRITES.items(), (None, *OPTIONS)):
             if option is not None and option not in write.options:
@@ -172,5 +172,5 @@ def test_option_that_old_server_rejects_raises_error_in_unacknowledged_write(ver
                 _error_of_write(write, client, names, options, w) for w in (1, 0)
             )
             assert unacknowledged_error or not acknowledged_error, (name, option, acknowledged_error)
-            rejected += acknowledged_error is not None
-    assert (rejected > 0) == (version < "8.0")
+            rejected_count += acknowledged_error is not None
+    assert (rejected_count > 0) == (version < "8.0")

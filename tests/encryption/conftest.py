@@ -23,9 +23,9 @@ LOCAL_KEY = base64.b64decode(
     "Mng0NCt4ZHVUYUJCa1kxNkVyNUR1QURhZ2h2UzR2d2RrZzh0cFBwM3R6NmdWMDFBMUN3YkQ5aXRRMkhGRGdQV09wOGVNYUMxT2k3NjZKelhaQmRC"
     "ZGJkTXVyZG9uSjFk"
 )
-LOCAL = {"local": {"key": LOCAL_KEY}}
+KMS_PROVIDERS = {"local": {"key": LOCAL_KEY}}
 VAULT = "keyvault.datakeys"
-OPTIONS: CodecOptions[Any] = CodecOptions()
+CODEC_OPTIONS: CodecOptions[Any] = CodecOptions()
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def mongocryptd():
 def encryption(client):
     from gmongo.encryption import ClientEncryption
 
-    with ClientEncryption(LOCAL, VAULT, client, OPTIONS) as encryption:
+    with ClientEncryption(KMS_PROVIDERS, VAULT, client, CODEC_OPTIONS) as encryption:
         yield encryption
 
 
@@ -63,5 +63,5 @@ def peer(deployment):
     from pymongo.encryption import ClientEncryption
 
     client: Any = pymongo.MongoClient(deployment.uri)
-    with client, ClientEncryption(LOCAL, VAULT, client, OPTIONS) as encryption:
+    with client, ClientEncryption(KMS_PROVIDERS, VAULT, client, CODEC_OPTIONS) as encryption:
         yield SimpleNamespace(client=client, encryption=encryption)

@@ -14,7 +14,7 @@ class Proxy(ProxyServer):
 
     :param target: the port on the loopback interface to which the proxy forwards connections.
     :param context: the TLS context of the proxy, or None for a proxy without TLS.
-    :ivar heads: the headers of each received request.
+    :ivar heads: the request line and the headers of each received request.
     :ivar status: the status of each reply, for example ``200 Connection established``.
     """
 

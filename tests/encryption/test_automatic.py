@@ -23,14 +23,14 @@ from gmongo import DeleteOne, InsertOne, MongoClient, ReplaceOne, UpdateOne
 from gmongo.encryption import Algorithm
 from gmongo.encryption_options import AutoEncryptionOpts
 from gmongo.errors import ConfigurationError, EncryptionError, InvalidOperation, ServerSelectionTimeoutError
-from tests.encryption.conftest import LOCAL, VAULT
+from tests.encryption.conftest import KMS_PROVIDERS, VAULT
 from tests.support.cases import with_cases
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
 
 DETERMINISTIC = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Deterministic
 RANDOMIZED = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
-PEOPLE = "shop.people"
+PEOPLE_NAMESPACE = "shop.people"
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def connect(deployment):
     def create_client(uri=None, options=None, **encryption_options):
         client = MongoClient(
             uri or deployment.uri,
-            auto_encryption_opts=AutoEncryptionOpts(LOCAL, VAULT, **encryption_options),
+            auto_encryption_opts=AutoEncryptionOpts(KMS_PROVIDERS, VAULT, **encryption_options),
             **(options or {}),
         )
         clients.append(client)
@@ -73,11 +73,11 @@ def connect(deployment):
 
 
 @pytest.fixture
-def automatic(connect, schema, mongocryptd, recorder):
+def auto_client(connect, schema, mongocryptd, recorder):
     client = connect(
         None,
         {"event_listeners": [recorder]},
-        schema_map={PEOPLE: schema},
+        schema_map={PEOPLE_NAMESPACE: schema},
         mongocryptd_uri=mongocryptd.uri,
         mongocryptd_bypass_spawn=True,
     )
@@ -92,8 +92,8 @@ def is_encrypted(value):
     return isinstance(value, bson.Binary) and value.subtype == 6
 
 
-def test_every_operation_encrypts_arguments_and_decrypts_results(automatic, client, peer):
-    people, stored = automatic.shop.people, client.shop.people
+def test_every_operation_encrypts_arguments_and_decrypts_results(auto_client, client, peer):
+    people, stored = auto_client.shop.people, client.shop.people
     people.insert_one(dict(ANN))
     raw = stored.find_one({"_id": 1})
     assert is_encrypted(raw["ssn"]) and is_encrypted(raw["secret"]) and is_encrypted(raw["address"]["street"])
@@ -131,8 +131,8 @@ def test_every_operation_encrypts_arguments_and_decrypts_results(automatic, clie
     assert people.update_many({"ssn": "9"}, {"$set": {"secret": "x"}}).modified_count == 1
 
 
-def test_cursor_and_raw_batches_are_decrypted(automatic):
-    people = automatic.shop.people
+def test_cursor_and_raw_batches_are_decrypted(auto_client):
+    people = auto_client.shop.people
     people.insert_many([{"_id": number, "ssn": str(number)} for number in range(10)])
     assert [each["ssn"] for each in people.find(batch_size=3).sort("_id", 1)] == [str(n) for n in range(10)]
     batches = b"".join(people.find_raw_batches(batch_size=3).sort("_id", 1))
@@ -141,19 +141,19 @@ def test_cursor_and_raw_batches_are_decrypted(automatic):
     assert raw.find_one({"_id": 1})["ssn"] == "1"
 
 
-def test_unencryptable_command_raises_error_and_is_not_sent(automatic):
-    people = automatic.shop.people
-    automatic.recorder.clear()
+def test_unencryptable_command_raises_error_and_is_not_sent(auto_client):
+    people = auto_client.shop.people
+    auto_client.recorder.clear()
     for call, message in (
         (lambda: people.find_one({"secret": "gold"}), "randomized"),
         (lambda: people.find_one({"ssn": {"$gt": "1"}}), "Invalid match expression operator"),
         (lambda: people.update_one({}, {"$push": {"ssn": "x"}}), "not allowed on encrypted values"),
-        (lambda: automatic.shop.command("killOp", 1), "command not supported for auto encryption: killOp"),
-        (lambda: automatic.shop.aggregate([{"$documents": []}]), "non-collection command not supported"),
+        (lambda: auto_client.shop.command("killOp", 1), "command not supported for auto encryption: killOp"),
+        (lambda: auto_client.shop.aggregate([{"$documents": []}]), "non-collection command not supported"),
     ):
         with pytest.raises(EncryptionError, match=message):
             call()
-    assert automatic.recorder.commands == []
+    assert auto_client.recorder.commands == []
 
 
 def test_mongocryptd_is_spawned_at_first_use_and_after_failed_command(connect, schema, monkeypatch, tmp_path, caplog):
@@ -162,7 +162,7 @@ def test_mongocryptd_is_spawned_at_first_use_and_after_failed_command(connect, s
     program.write_text(f'#!/bin/sh\necho "$@" >> {log}\n')
     program.chmod(0o755)
     disconnected = connect(
-        schema_map={PEOPLE: schema},
+        schema_map={PEOPLE_NAMESPACE: schema},
         mongocryptd_uri="mongodb://127.0.0.1:1/",
         mongocryptd_spawn_path=str(program),
         mongocryptd_spawn_args=["--port=1"],
@@ -170,10 +170,10 @@ def test_mongocryptd_is_spawned_at_first_use_and_after_failed_command(connect, s
     assert not log.exists()
     # The client spawns mongocryptd at the first use, and again after each failed command to
     # mongocryptd.
-    for times in (2, 3):
+    for line_count in (2, 3):
         with pytest.raises(EncryptionError):
             disconnected.shop.people.insert_one(dict(ANN))
-        eventually(lambda times=times: log.exists() and len(log.read_text().splitlines()) == times)
+        eventually(lambda count=line_count: log.exists() and len(log.read_text().splitlines()) == count)
     assert set(log.read_text().splitlines()) == {"--port=1 --idleShutdownTimeoutSecs=60"}
     assert "cannot be started" not in caplog.text
 
@@ -181,7 +181,7 @@ def test_mongocryptd_is_spawned_at_first_use_and_after_failed_command(connect, s
 def test_missing_mongocryptd_program_is_logged(connect, schema, monkeypatch, caplog):
     monkeypatch.setattr("gmongo._encryption.automatic._SELECTION_TIMEOUT_MS", 50)
     options = {"mongocryptd_uri": "mongodb://127.0.0.1:1/", "mongocryptd_spawn_path": "no-such-program"}
-    disconnected = connect(schema_map={PEOPLE: schema}, **options)
+    disconnected = connect(schema_map={PEOPLE_NAMESPACE: schema}, **options)
     with pytest.raises(EncryptionError) as caught:
         disconnected.shop.people.insert_one(dict(ANN))
     assert isinstance(caught.value.cause, ServerSelectionTimeoutError)
@@ -190,11 +190,11 @@ def test_missing_mongocryptd_program_is_logged(connect, schema, monkeypatch, cap
 
 def test_schema_of_the_server_is_used_and_cached(client, connect, schema, mongocryptd, recorder):
     client.shop.create_collection("people", validator={"$jsonSchema": schema})
-    automatic = connect(
+    auto_client = connect(
         None, {"event_listeners": [recorder]}, mongocryptd_uri=mongocryptd.uri, mongocryptd_bypass_spawn=True
     )
-    automatic.shop.people.insert_one({"_id": 1, "ssn": "1"})
-    automatic.shop.people.insert_one({"_id": 2, "ssn": "2"})
+    auto_client.shop.people.insert_one({"_id": 1, "ssn": "1"})
+    auto_client.shop.people.insert_one({"_id": 2, "ssn": "2"})
     assert is_encrypted(client.shop.people.find_one({"_id": 1})["ssn"])
     # The client reads the schema and the key only for the first insert, and caches both.
     assert len(recorder.sent_commands("listCollections")) == 1
@@ -203,109 +203,109 @@ def test_schema_of_the_server_is_used_and_cached(client, connect, schema, mongoc
 
 def test_schema_with_alternative_key_name_encrypts_values(connect, client, mongocryptd, key):
     encrypt = {"keyId": "/altname", "bsonType": "string", "algorithm": RANDOMIZED.value}
-    automatic = connect(
-        schema_map={PEOPLE: {"bsonType": "object", "properties": {"ssn": {"encrypt": encrypt}}}},
+    auto_client = connect(
+        schema_map={PEOPLE_NAMESPACE: {"bsonType": "object", "properties": {"ssn": {"encrypt": encrypt}}}},
         mongocryptd_uri=mongocryptd.uri,
         mongocryptd_bypass_spawn=True,
     )
-    automatic.shop.people.insert_one({"_id": 1, "ssn": "1", "altname": "name"})
+    auto_client.shop.people.insert_one({"_id": 1, "ssn": "1", "altname": "name"})
     assert is_encrypted(client.shop.people.find_one()["ssn"])
-    assert automatic.shop.people.find_one()["ssn"] == "1"
+    assert auto_client.shop.people.find_one()["ssn"] == "1"
     with pytest.raises(EncryptionError, match="not all keys requested were satisfied"):
-        automatic.shop.people.insert_one({"ssn": "1", "altname": "no such name"})
+        auto_client.shop.people.insert_one({"ssn": "1", "altname": "no such name"})
 
 
-def test_transaction_encrypts_writes_and_excludes_queries_for_keys(automatic, client):
-    with automatic.start_session() as session, session.start_transaction():
-        automatic.shop.people.insert_one(dict(ANN), session=session)
-        assert automatic.shop.people.find_one({"ssn": "457-55-5462"}, session=session) == ANN
+def test_transaction_encrypts_writes_and_excludes_queries_for_keys(auto_client, client):
+    with auto_client.start_session() as session, session.start_transaction():
+        auto_client.shop.people.insert_one(dict(ANN), session=session)
+        assert auto_client.shop.people.find_one({"ssn": "457-55-5462"}, session=session) == ANN
     assert is_encrypted(client.shop.people.find_one()["ssn"])
-    for command in automatic.recorder.sent_commands("find"):
+    for command in auto_client.recorder.sent_commands("find"):
         assert ("txnNumber" in command) == (command["find"] == "people")
-    with automatic.start_session() as session, session.bind(), session.start_transaction():
-        assert automatic.shop.people.find_one({"ssn": "457-55-5462"}) == ANN
+    with auto_client.start_session() as session, session.bind(), session.start_transaction():
+        assert auto_client.shop.people.find_one({"ssn": "457-55-5462"}) == ANN
 
 
-def test_retry_sends_encrypted_documents_of_first_attempt(automatic, client):
+def test_retry_sends_encrypted_documents_of_first_attempt(auto_client, client):
     client.admin.command(
         {"configureFailPoint": "failCommand", "mode": {"times": 1}},
         data={"failCommands": ["insert"], "errorCode": 91, "errorLabels": ["RetryableWriteError"]},
     )
-    automatic.shop.people.insert_one(dict(ANN))
-    first, second = automatic.recorder.sent_commands("insert")
+    auto_client.shop.people.insert_one(dict(ANN))
+    first, second = auto_client.recorder.sent_commands("insert")
     assert first["documents"] == second["documents"]
     assert first["txnNumber"] == second["txnNumber"]
 
 
-def test_unacknowledged_write_is_encrypted(automatic, client):
-    people = automatic.shop.people.with_options(write_concern=gmongo.WriteConcern(w=0))
+def test_unacknowledged_write_is_encrypted(auto_client, client):
+    people = auto_client.shop.people.with_options(write_concern=gmongo.WriteConcern(w=0))
     people.insert_one(dict(ANN))
     assert is_encrypted(eventually(client.shop.people.find_one)["ssn"])
 
 
 @pytest.mark.parametrize("option", ["bypass_auto_encryption", "bypass_query_analysis"])
 def test_bypass_option_disables_encryption_but_not_decryption(connect, client, encryption, key, option):
-    automatic = connect(**{option: True}, mongocryptd_uri="mongodb://127.0.0.1:1/")
+    auto_client = connect(**{option: True}, mongocryptd_uri="mongodb://127.0.0.1:1/")
     secret = encryption.encrypt("secret", RANDOMIZED, key)
-    automatic.shop.people.insert_one({"_id": 1, "ssn": secret})
+    auto_client.shop.people.insert_one({"_id": 1, "ssn": secret})
     assert client.shop.people.find_one() == {"_id": 1, "ssn": secret}
-    assert automatic.shop.people.find_one() == {"_id": 1, "ssn": "secret"}
-    automatic.shop.people.insert_many({"_id": number} for number in range(2, 300))
-    assert automatic.shop.people.count_documents({}) == 299
+    assert auto_client.shop.people.find_one() == {"_id": 1, "ssn": "secret"}
+    auto_client.shop.people.insert_many({"_id": number} for number in range(2, 300))
+    assert auto_client.shop.people.count_documents({}) == 299
     if option == "bypass_auto_encryption":
-        assert automatic.admin.command("ping")["ok"] == 1
-        automatic.shop.aggregate([{"$documents": []}]).close()
+        assert auto_client.admin.command("ping")["ok"] == 1
+        auto_client.shop.aggregate([{"$documents": []}]).close()
 
 
 def test_undecryptable_reply_raises_encryption_error_and_kills_cursor(connect, client, encryption, key, recorder):
-    automatic = connect(None, {"event_listeners": [recorder]}, bypass_auto_encryption=True)
+    auto_client = connect(None, {"event_listeners": [recorder]}, bypass_auto_encryption=True)
     secret = encryption.encrypt("secret", RANDOMIZED, key)
     client.shop.people.insert_many({"ssn": secret} for _ in range(10))
     encryption.delete_key(key)
     with pytest.raises(EncryptionError, match="not all keys requested were satisfied"):
-        automatic.shop.people.find_one()
+        auto_client.shop.people.find_one()
     with pytest.raises(EncryptionError):
-        next(automatic.shop.people.find(batch_size=2))
+        next(auto_client.shop.people.find(batch_size=2))
     eventually(lambda: recorder.sent_commands("killCursors"))
 
 
 def test_encryption_on_server_before_4_2_raises_error_with_version():
     with ScriptedServer() as server:
         server.hello_extra = {"maxWireVersion": 7}
-        options = AutoEncryptionOpts(LOCAL, VAULT, bypass_query_analysis=True)
+        options = AutoEncryptionOpts(KMS_PROVIDERS, VAULT, bypass_query_analysis=True)
         with MongoClient(*server.address, auto_encryption_opts=options) as client:
             with pytest.raises((ConfigurationError, EncryptionError)) as caught:
                 client.db.c.insert_one({"_id": 1})
             assert "4.2" in str(caught.value)
 
 
-FIELDS = {"fields": [], "escCollection": "of.esc"}
+ENCRYPTED_FIELDS = {"fields": [], "escCollection": "of.esc"}
 STATE_COLLECTIONS = {"of.esc", "enxcol_.people.ecoc"}
 
 
 @pytest.mark.parametrize("in_options", [True, False], ids=["options", "server"])
 def test_state_collections_are_created_and_dropped_with_encrypted_collection(connect, client, in_options, recorder):
-    fields_map = {PEOPLE: FIELDS} if in_options else None
-    automatic = connect(
+    fields_map = {PEOPLE_NAMESPACE: ENCRYPTED_FIELDS} if in_options else None
+    auto_client = connect(
         None, {"event_listeners": [recorder]}, encrypted_fields_map=fields_map, bypass_query_analysis=True
     )
     for name in ("people", *STATE_COLLECTIONS):
         client.shop[name].drop()
-    automatic.shop.create_collection("people", **({} if in_options else {"encryptedFields": FIELDS}))
+    auto_client.shop.create_collection("people", **({} if in_options else {"encryptedFields": ENCRYPTED_FIELDS}))
     assert STATE_COLLECTIONS | {"people"} <= set(client.shop.list_collection_names())
-    assert recorder.sent_commands("create")[-1]["encryptedFields"] == FIELDS
+    assert recorder.sent_commands("create")[-1]["encryptedFields"] == ENCRYPTED_FIELDS
     assert [dict(each["clusteredIndex"]) for each in recorder.sent_commands("create")[:-1]] == [
         {"key": {"_id": 1}, "unique": True}
     ] * 2
-    automatic.shop.drop_collection("people")
+    auto_client.shop.drop_collection("people")
     assert not (STATE_COLLECTIONS | {"people"}) & set(client.shop.list_collection_names())
     recorder.clear()
-    automatic.shop.drop_collection("plain")
+    auto_client.shop.drop_collection("plain")
     assert recorder.commands == ["listCollections", "drop"]
 
 
 def test_client_without_encryption_drops_no_state_collections(client):
-    client.shop.create_collection("people2", encryptedFields=FIELDS)
+    client.shop.create_collection("people2", encryptedFields=ENCRYPTED_FIELDS)
     client.shop.drop_collection("people2")
     names = set(client.shop.list_collection_names())
     assert "of.esc" in names and "people2" not in names
@@ -313,15 +313,15 @@ def test_client_without_encryption_drops_no_state_collections(client):
 
 
 def test_encrypted_batches_are_split_at_two_mebibytes(connect, key, recorder):
-    automatic = connect(None, {"event_listeners": [recorder]}, bypass_query_analysis=True)
+    auto_client = connect(None, {"event_listeners": [recorder]}, bypass_query_analysis=True)
     document = {"text": "x" * (1024 * 1024)}
-    automatic.shop.people.insert_many([dict(document) for _ in range(3)])
+    auto_client.shop.people.insert_many([dict(document) for _ in range(3)])
     assert [len(each["documents"]) for each in recorder.sent_commands("insert")] == [1, 1, 1]
     recorder.clear()
-    automatic.shop.people.insert_many([{"text": "x" * 700_000} for _ in range(5)])
+    auto_client.shop.people.insert_many([{"text": "x" * 700_000} for _ in range(5)])
     assert [len(each["documents"]) for each in recorder.sent_commands("insert")] == [2, 2, 1]
     recorder.clear()
-    automatic.shop.people.insert_many([{"text": "x" * 5_000_000}, {"text": "x"}])
+    auto_client.shop.people.insert_many([{"text": "x" * 5_000_000}, {"text": "x"}])
     assert [len(each["documents"]) for each in recorder.sent_commands("insert")] == [1, 1]
 
 
@@ -340,7 +340,7 @@ def test_client_bulk_write_with_encryption_raises_error_of_pymongo(
         else {"mongocryptd_uri": "mongodb://127.0.0.1:1", "mongocryptd_bypass_spawn": True}
     )
     ours = message_of_error(connect(None, {"event_listeners": [recorder]}, **options), gmongo.errors)
-    auto = pymongo.encryption_options.AutoEncryptionOpts(LOCAL, VAULT, **options)
+    auto = pymongo.encryption_options.AutoEncryptionOpts(KMS_PROVIDERS, VAULT, **options)
     with pymongo.MongoClient(deployment.uri, auto_encryption_opts=auto) as peer:
         assert ours == message_of_error(peer, pymongo.errors)
     assert recorder.commands == []
@@ -350,14 +350,14 @@ def test_document_with_several_keys_is_decrypted(connect, client, encryption):
     keys = [encryption.create_data_key("local") for _ in range(3)]
     values = {f"f{number}": encryption.encrypt(number, RANDOMIZED, key) for number, key in enumerate(keys)}
     client.shop.people.insert_one({"_id": 7, **values})
-    automatic = connect(bypass_query_analysis=True)
-    assert automatic.shop.people.find_one({"_id": 7}) == {"_id": 7, "f0": 0, "f1": 1, "f2": 2}
+    auto_client = connect(bypass_query_analysis=True)
+    assert auto_client.shop.people.find_one({"_id": 7}) == {"_id": 7, "f0": 0, "f1": 1, "f2": 2}
 
 
-def test_close_disconnects_from_mongocryptd(automatic, mongocryptd):
-    automatic.shop.people.insert_one(dict(ANN))
+def test_close_disconnects_from_mongocryptd(auto_client, mongocryptd):
+    auto_client.shop.people.insert_one(dict(ANN))
     assert mongocryptd.peers
-    automatic.close()
+    auto_client.close()
     eventually(lambda: not mongocryptd.peers)
 
 
@@ -366,41 +366,41 @@ def test_key_vault_is_read_with_read_concern_majority(connect, client, encryptio
     # A client with an unlimited pool reads keys itself. A client with a limited pool reads keys
     # with an internal client.
     for options in ({"maxPoolSize": 0}, {}):
-        automatic = connect(None, {"event_listeners": [recorder], **options}, bypass_query_analysis=True)
-        automatic.shop.people.find_one()
+        auto_client = connect(None, {"event_listeners": [recorder], **options}, bypass_query_analysis=True)
+        auto_client.shop.people.find_one()
     finds = [command for command in recorder.sent_commands("find") if command["$db"] == VAULT.partition(".")[0]]
     assert [command["readConcern"] for command in finds] == [{"level": "majority"}] * 2
 
 
-@pytest.mark.parametrize(("size", "internal_clients"), [(0, 0), (1, 1), (100, 1)])
-def test_client_with_limited_pool_has_an_internal_client(connect, client, encryption, key, size, internal_clients):
+@pytest.mark.parametrize(("size", "has_internal_client"), [(0, False), (1, True), (100, True)])
+def test_client_with_limited_pool_has_an_internal_client(connect, client, encryption, key, size, has_internal_client):
     client.shop.people.insert_one({"ssn": encryption.encrypt("1", RANDOMIZED, key)})
-    automatic = connect(None, {"maxPoolSize": size, "minPoolSize": 1}, bypass_query_analysis=True)
-    assert automatic.shop.people.find_one()["ssn"] == "1"
-    internal = automatic._encrypter._internal
-    assert (internal is not None) == bool(internal_clients)
+    auto_client = connect(None, {"maxPoolSize": size, "minPoolSize": 1}, bypass_query_analysis=True)
+    assert auto_client.shop.people.find_one()["ssn"] == "1"
+    internal = auto_client._encrypter._internal_client
+    assert (internal is not None) == has_internal_client
     if internal is not None:
         assert internal._encrypter is None
         assert internal.options.pool_options.min_pool_size == 0
         assert internal.options.pool_options.max_pool_size == size
-        automatic.close()
+        auto_client.close()
         with pytest.raises(InvalidOperation):
             internal.admin.command("ping")
 
 
 def test_key_vault_client_reads_keys_and_stays_open(connect, client, encryption, key):
     client.shop.people.insert_one({"ssn": encryption.encrypt("1", RANDOMIZED, key)})
-    automatic = connect(bypass_auto_encryption=True, key_vault_client=client)
-    assert automatic.shop.people.find_one()["ssn"] == "1"
-    assert automatic._encrypter._internal is None
-    automatic.close()
+    auto_client = connect(bypass_auto_encryption=True, key_vault_client=client)
+    assert auto_client.shop.people.find_one()["ssn"] == "1"
+    assert auto_client._encrypter._internal_client is None
+    auto_client.close()
     assert client.admin.command("ping")["ok"] == 1
 
 
-def test_each_concurrent_greenlet_reads_own_encrypted_value(automatic, client):
+def test_each_concurrent_greenlet_reads_own_encrypted_value(auto_client, client):
     def write_and_read(number):
-        automatic.shop.people.insert_one({"_id": number, "ssn": str(number)})
-        assert automatic.shop.people.find_one({"ssn": str(number)})["_id"] == number
+        auto_client.shop.people.insert_one({"_id": number, "ssn": str(number)})
+        assert auto_client.shop.people.find_one({"ssn": str(number)})["_id"] == number
         assert is_encrypted(client.shop.people.find_one({"_id": number})["ssn"])
 
     greenlets = [gevent.spawn(write_and_read, number) for number in range(50)]
@@ -409,31 +409,31 @@ def test_each_concurrent_greenlet_reads_own_encrypted_value(automatic, client):
 
 def test_dropped_client_with_automatic_encryption_is_freed(deployment, client, encryption, key):
     client.shop.people.insert_one({"ssn": encryption.encrypt("1", RANDOMIZED, key)})
-    automatic = MongoClient(
-        deployment.uri, auto_encryption_opts=AutoEncryptionOpts(LOCAL, VAULT, bypass_query_analysis=True)
+    auto_client = MongoClient(
+        deployment.uri, auto_encryption_opts=AutoEncryptionOpts(KMS_PROVIDERS, VAULT, bypass_query_analysis=True)
     )
-    assert automatic.shop.people.find_one()["ssn"] == "1"
-    reference = weakref.ref(automatic)
+    assert auto_client.shop.people.find_one()["ssn"] == "1"
+    reference = weakref.ref(auto_client)
     gc.collect()
     gc.disable()
     try:
-        del automatic
+        del auto_client
         gevent.sleep(0.01)
         assert reference() is None
     finally:
         gc.enable()
 
 
-def test_forked_child_encrypts_and_decrypts(automatic, client):
-    automatic.shop.people.insert_one(dict(ANN))
+def test_forked_child_encrypts_and_decrypts(auto_client, client):
+    auto_client.shop.people.insert_one(dict(ANN))
     # The child writes its result to a pipe, because gevent may consume the exit status of the child.
     read, write = os.pipe()
     child = os.fork()
     if not child:
         try:
             with gevent.Timeout(10):
-                decrypted = automatic.shop.people.find_one({"ssn": ANN["ssn"]})
-            automatic.shop.people.insert_one({"_id": 2, "ssn": "2"})
+                decrypted = auto_client.shop.people.find_one({"ssn": ANN["ssn"]})
+            auto_client.shop.people.insert_one({"_id": 2, "ssn": "2"})
             os.write(write, b"equal" if decrypted == ANN else b"different")
         finally:
             os._exit(0)
@@ -444,14 +444,14 @@ def test_forked_child_encrypts_and_decrypts(automatic, client):
     with contextlib.suppress(ChildProcessError):
         os.waitpid(child, 0)
     assert is_encrypted(client.shop.people.find_one({"_id": 2})["ssn"])
-    assert automatic.shop.people.find_one({"ssn": ANN["ssn"]}) == ANN
+    assert auto_client.shop.people.find_one({"ssn": ANN["ssn"]}) == ANN
 
 
 @with_cases
 def test_auto_encryption_option_of_wrong_type_raises_error_with_name(options, error_class):
     (name,) = options
     with pytest.raises(error_class, match=name):
-        AutoEncryptionOpts(**{"kms_providers": LOCAL, "key_vault_namespace": VAULT, **options})
+        AutoEncryptionOpts(**{"kms_providers": KMS_PROVIDERS, "key_vault_namespace": VAULT, **options})
 
 
 @with_cases
@@ -460,6 +460,6 @@ def test_client_with_invalid_encryption_options_raises_error_with_reason(options
         MongoClient(
             connect=False,
             auto_encryption_opts=AutoEncryptionOpts(
-                **{"kms_providers": LOCAL, "key_vault_namespace": VAULT, **options}
+                **{"kms_providers": KMS_PROVIDERS, "key_vault_namespace": VAULT, **options}
             ),
         )

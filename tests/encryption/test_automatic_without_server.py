@@ -56,7 +56,7 @@ def test_missing_encryption_library_raises_configuration_error(monkeypatch: pyte
         with pytest.raises(ConfigurationError, match=r"^client-side encryption needs libmongocrypt: x$") as caught:
             require_library()
         assert caught.value.__cause__ is error
-    monkeypatch.setattr(library, "missing", missing := ImportError("none"))
+    monkeypatch.setattr(library, "import_error", missing := ImportError("none"))
     with pytest.raises(ConfigurationError) as caught:
         require_library()
     assert caught.value.__cause__ is missing

@@ -27,7 +27,7 @@ from gmongo._encryption.machine import Machine, OnDemandCredentials
 from gmongo.auth import http
 from gmongo.errors import AutoReconnect, ConfigurationError, EncryptionError, InvalidOperation, NetworkTimeout
 from gmongo.execution.operation import OperationContext
-from tests.encryption.conftest import LOCAL
+from tests.encryption.conftest import KMS_PROVIDERS
 from tests.support.cases import with_cases
 
 STATES = {
@@ -65,7 +65,7 @@ def test_only_driver_error_in_state_machine_becomes_encryption_error(
     All other errors stay unchanged.
     """
     machine, native, database, _ = machine_with_states(STATES[machine_state])
-    for each in (database.keys, database.collections, database.analyse):
+    for each in (database.find_keys, database.list_collections, database.analyse):
         each.side_effect = raised_error
     with pytest.raises(BaseException) as caught:
         machine.run(lambda new: native, 0, None)
@@ -113,17 +113,17 @@ def test_error_in_cryptography_callback_has_class_name_without_data() -> None:
 
 
 def test_forked_child_opens_a_new_library_handle() -> None:
-    opened = Handle(Settings(kms_providers=LOCAL, key_expiration_ms=1))
-    first = opened.crypt()
-    assert opened.crypt() is first
+    handle = Handle(Settings(kms_providers=KMS_PROVIDERS, key_expiration_ms=1))
+    first = handle.crypt()
+    assert handle.crypt() is first
     for _ in range(2):
-        opened.mark_forked()
-    second = opened.crypt()
-    assert second not in (first, None) and opened._crypt_of_parent is first and opened.crypt() is second
-    opened.close()
-    opened.mark_forked()
+        handle.mark_forked()
+    second = handle.crypt()
+    assert second not in (first, None) and handle._crypt_of_parent is first and handle.crypt() is second
+    handle.close()
+    handle.mark_forked()
     with pytest.raises(InvalidOperation, match="was closed"):
-        opened.crypt()
+        handle.crypt()
 
 
 @pytest.mark.parametrize("length", [0, 3])
@@ -132,14 +132,14 @@ def test_libmongocrypt_messages_are_logged_with_level(
     caplog: pytest.LogCaptureFixture, level: int, length: int
 ) -> None:
     caplog.set_level(1, "gmongo.encryption")
-    opened = Handle(Settings(kms_providers=LOCAL))
-    opened.log()
+    handle = Handle(Settings(kms_providers=KMS_PROVIDERS))
+    handle.log()
     caplog.clear()
     text = ffi.new("char[]", b"a\xffcd")
-    opened._log_function(level, text, length, ffi.NULL)
+    handle._log_function(level, text, length, ffi.NULL)
     assert not caplog.records
     for _ in range(2):
-        opened.log()
+        handle.log()
     [record] = caplog.records
     assert record.levelno == (50, 40, 30, 20, 10)[level]
     assert record.getMessage() == f"libmongocrypt: {'a' + chr(0xFFFD) + 'c' if length else ''}"
@@ -288,17 +288,17 @@ def test_timeout_or_kill_during_proxy_handshake_closes_socket(monkeypatch: pytes
     monkeypatch.setattr(connect_callback.socket, "create_connection", lambda address: gevent.sleep(60))
     with pytest.raises(TimeoutError, match=r"^the proxy took more than 0.01 seconds$"):
         HTTPProxyKMSConnect("http://proxy.example")(KMSConnectContext("h", 443, 0.01))
-    closed = Mock()
-    monkeypatch.setattr(connect_callback.socket, "create_connection", lambda address: closed)
+    proxy_socket = Mock()
+    monkeypatch.setattr(connect_callback.socket, "create_connection", lambda address: proxy_socket)
     monkeypatch.setattr(HTTPProxyKMSConnect, "_open_tunnel", Mock(side_effect=GreenletExit))
     with pytest.raises(GreenletExit):
         HTTPProxyKMSConnect("http://proxy.example")(KMSConnectContext("h", 443, 5.0))
-    assert closed.close.call_count == 1
+    assert proxy_socket.close.call_count == 1
     context = Mock()
     with pytest.raises(GreenletExit):
         HTTPProxyKMSConnect("https://proxy.example", context)(KMSConnectContext("h", 443, 5.0))
-    context.wrap_socket.assert_called_once_with(closed, server_hostname="proxy.example")
-    assert context.wrap_socket.return_value.close.call_count == 1 and closed.close.call_count == 2
+    context.wrap_socket.assert_called_once_with(proxy_socket, server_hostname="proxy.example")
+    assert context.wrap_socket.return_value.close.call_count == 1 and proxy_socket.close.call_count == 2
 
 
 @with_cases

@@ -1,4 +1,6 @@
-"""Throw an exception into a greenlet that encrypts or decrypts, once at each switch of the greenlet."""
+"""Throw an exception into a greenlet that encrypts or decrypts, once at each switch of the
+greenlet.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from gmongo.encryption import Algorithm, ClientEncryption
 from gmongo.encryption_options import AutoEncryptionOpts
 from gmongo.engines import session_reaper
 from gmongo.sdam import monitor
-from tests.encryption.conftest import LOCAL, VAULT
+from tests.encryption.conftest import KMS_PROVIDERS, VAULT
 from tests.gevent.switching.harness import Scenario, ScenarioRun, explore
 from tests.gevent.switching.interruptions import KILL, KINDS, LATE_TIMEOUT, track_timeouts
 
@@ -35,13 +37,13 @@ class EncryptedScenario(Scenario):
     key.
     """
 
-    options = {"auto_encryption_opts": AutoEncryptionOpts(LOCAL, VAULT, bypass_query_analysis=True)}
+    options = {"auto_encryption_opts": AutoEncryptionOpts(KMS_PROVIDERS, VAULT, bypass_query_analysis=True)}
     value: Any = "secret"
     min_switches = 3
 
     def prepare(self, run_state: ScenarioRun) -> None:
         with MongoClient(run_state.deployment.uri) as plain:
-            encryption = ClientEncryption(LOCAL, VAULT, plain, CodecOptions())
+            encryption = ClientEncryption(KMS_PROVIDERS, VAULT, plain, CodecOptions())
             plain.keyvault.datakeys.delete_many({})
             key = encryption.create_data_key("local", key_alt_names=["name"])
             plain.test.secrets.delete_many({})
@@ -80,7 +82,7 @@ class ExplicitEncryption(EncryptedScenario):
     options = {}
 
     def run_operation(self, run_state: ScenarioRun) -> Any:
-        with ClientEncryption(LOCAL, VAULT, run_state.client, CodecOptions()) as encryption:
+        with ClientEncryption(KMS_PROVIDERS, VAULT, run_state.client, CodecOptions()) as encryption:
             secret = encryption.encrypt("x" * 100_000, RANDOMIZED, key_alt_name="name")
             assert len(encryption.decrypt(secret)) == 100_000
 

@@ -1,4 +1,6 @@
-"""Explicit encryption raises the errors of PyMongo, releases its resources, and discloses no secrets."""
+"""Explicit encryption raises the errors of PyMongo, releases its resources, and discloses
+no secrets.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,12 @@ from gmongo.errors import (
     InvalidOperation,
     ServerSelectionTimeoutError,
 )
-from tests.encryption.conftest import LOCAL, OPTIONS, VAULT
+from tests.encryption.conftest import CODEC_OPTIONS, KMS_PROVIDERS, VAULT
 from tests.support.cases import with_cases
 from tests.support.recorder import Recorder
 
 RANDOMIZED = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
-KEY = Binary.from_uuid(uuid.UUID(int=5))
+KEY_ID = Binary.from_uuid(uuid.UUID(int=5))
 
 
 @with_cases
@@ -39,32 +41,32 @@ def test_invalid_call_raises_error_class_of_pymongo(encryption, peer, method, ar
 @with_cases
 def test_invalid_client_encryption_options_raise_error_with_reason(client, arguments, error_class, message):
     with pytest.raises(error_class, match=message):
-        ClientEncryption(*arguments, client, OPTIONS)
+        ClientEncryption(*arguments, client, CODEC_OPTIONS)
 
 
 def test_invalid_argument_of_client_encryption_raises_error_with_name(client):
     with pytest.raises(TypeError, match="kms_connect_callback must be callable"):
-        ClientEncryption(LOCAL, VAULT, client, OPTIONS, kms_connect_callback=5)
+        ClientEncryption(KMS_PROVIDERS, VAULT, client, CODEC_OPTIONS, kms_connect_callback=5)
     for value, error in ((-1, ValueError), ("x", TypeError)):
         with pytest.raises(error, match="key_expiration_ms"):
-            ClientEncryption(LOCAL, VAULT, client, OPTIONS, key_expiration_ms=value)
+            ClientEncryption(KMS_PROVIDERS, VAULT, client, CODEC_OPTIONS, key_expiration_ms=value)
 
 
 def test_closed_client_encryption_raises_invalid_operation(encryption):
     encryption.close()
     encryption.close()
     for call in (
-        lambda: encryption.encrypt(1, RANDOMIZED, KEY),
+        lambda: encryption.encrypt(1, RANDOMIZED, KEY_ID),
         lambda: encryption.decrypt(Binary(b"x", 6)),
         encryption.get_keys,
         lambda: encryption.create_data_key("local"),
-        lambda: encryption.get_key(KEY),
-        lambda: encryption.create_encrypted_collection(encryption._keys.database, "c", {"fields": []}, "local"),
-        lambda: encryption.encrypt_expression({}, RANDOMIZED, KEY),
+        lambda: encryption.get_key(KEY_ID),
+        lambda: encryption.create_encrypted_collection(encryption._key_vault.database, "c", {"fields": []}, "local"),
+        lambda: encryption.encrypt_expression({}, RANDOMIZED, KEY_ID),
         lambda: encryption.rewrap_many_data_key({}),
-        lambda: encryption.delete_key(KEY),
-        lambda: encryption.add_key_alt_name(KEY, "x"),
-        lambda: encryption.remove_key_alt_name(KEY, "x"),
+        lambda: encryption.delete_key(KEY_ID),
+        lambda: encryption.add_key_alt_name(KEY_ID, "x"),
+        lambda: encryption.remove_key_alt_name(KEY_ID, "x"),
         lambda: encryption.get_key_by_alt_name("x"),
     ):
         with pytest.raises(InvalidOperation, match="Cannot use closed ClientEncryption"):
@@ -75,7 +77,7 @@ def test_key_vault_is_written_with_write_concern_majority(deployment, encryption
     recorder = Recorder()
     with (
         MongoClient(deployment.uri, w=1, event_listeners=[recorder]) as client,
-        ClientEncryption(LOCAL, VAULT, client, OPTIONS) as encryption,
+        ClientEncryption(KMS_PROVIDERS, VAULT, client, CODEC_OPTIONS) as encryption,
     ):
         key = encryption.create_data_key("local")
         encryption.add_key_alt_name(key, "name")
@@ -92,9 +94,9 @@ def test_key_vault_is_written_with_write_concern_majority(deployment, encryption
 
 def test_unreachable_key_vault_raises_encryption_error():
     client: MongoClient = MongoClient("127.0.0.1:1", serverSelectionTimeoutMS=30)
-    with client, ClientEncryption(LOCAL, VAULT, client, OPTIONS) as encryption:
+    with client, ClientEncryption(KMS_PROVIDERS, VAULT, client, CODEC_OPTIONS) as encryption:
         with pytest.raises(EncryptionError) as caught:
-            encryption.encrypt(1, RANDOMIZED, KEY)
+            encryption.encrypt(1, RANDOMIZED, KEY_ID)
         assert isinstance(caught.value.cause, ServerSelectionTimeoutError)
         with pytest.raises(EncryptionError):
             encryption.create_data_key("local")
@@ -119,11 +121,11 @@ def test_ciphertext_with_custom_key_material_equals_ciphertext_of_pymongo(encryp
 
 
 def test_encrypted_collection_is_created_with_keys_and_dropped(client, encryption):
-    fields = {"fields": [{"path": "a", "bsonType": "string", "keyId": None}, {"path": "b", "keyId": KEY}]}
+    fields = {"fields": [{"path": "a", "bsonType": "string", "keyId": None}, {"path": "b", "keyId": KEY_ID}]}
     collection, new_fields = encryption.create_encrypted_collection(client.shop, "secrets", fields, "local")
     assert fields["fields"][0]["keyId"] is None
     assert encryption.get_key(new_fields["fields"][0]["keyId"]) is not None
-    assert new_fields["fields"][1]["keyId"] == KEY
+    assert new_fields["fields"][1]["keyId"] == KEY_ID
     names = {"secrets", "enxcol_.secrets.esc", "enxcol_.secrets.ecoc"}
     assert names <= set(client.shop.list_collection_names())
     assert "__safeContent___1" in collection.index_information()

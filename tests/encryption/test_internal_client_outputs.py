@@ -21,7 +21,7 @@ from gmongo.encryption_options import AutoEncryptionOpts
 from gmongo.errors import EncryptionError
 from gmongo.execution.executor import Executor
 from gmongo.status import process_state
-from tests.encryption.conftest import LOCAL, OPTIONS, VAULT
+from tests.encryption.conftest import CODEC_OPTIONS, KMS_PROVIDERS, VAULT
 from tests.support.mongocryptd import Mongocryptd
 from tests.support.recorder import Recorder
 
@@ -61,7 +61,7 @@ class Outputs:
 
     def channels(self) -> dict[str, str]:
         """Return the recorded outputs as texts, keyed by the kind of the output."""
-        events = [(event, [getattr(event, each, "") for each in _PAYLOADS]) for event in self._listener.events]
+        events = [(event, [getattr(event, each, "") for each in _PAYLOAD_FIELDS]) for event in self._listener.events]
         return {
             "log": repr([(each.getMessage(), getattr(each, "structured", "")) for each in self._records]),
             "events": repr(events),
@@ -71,7 +71,7 @@ class Outputs:
         }
 
 
-_PAYLOADS = ("command", "reply", "failure", "address", "connection_id", "new_description")
+_PAYLOAD_FIELDS = ("command", "reply", "failure", "address", "connection_id", "new_description")
 
 
 @pytest.fixture
@@ -86,11 +86,12 @@ def outputs(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -
 
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    spans, reader, tracers = InMemorySpanExporter(), InMemoryMetricReader(), TracerProvider(shutdown_on_exit=False)
-    tracers.add_span_processor(SimpleSpanProcessor(spans))
-    monkeypatch.setattr("opentelemetry.trace._TRACER_PROVIDER", tracers)
-    meters = MeterProvider([reader], shutdown_on_exit=False)
-    monkeypatch.setattr("gmongo._telemetry.metrics.get_meter_provider", lambda: meters)
+    spans, reader = InMemorySpanExporter(), InMemoryMetricReader()
+    tracer_provider = TracerProvider(shutdown_on_exit=False)
+    tracer_provider.add_span_processor(SimpleSpanProcessor(spans))
+    monkeypatch.setattr("opentelemetry.trace._TRACER_PROVIDER", tracer_provider)
+    meter_provider = MeterProvider([reader], shutdown_on_exit=False)
+    monkeypatch.setattr("gmongo._telemetry.metrics.get_meter_provider", lambda: meter_provider)
     listener = Recorder()
     monkeypatch.setattr("gmongo.monitoring.listeners._registered", [listener])
     caplog.set_level(logging.DEBUG, "gmongo")
@@ -104,7 +105,7 @@ def connect(deployment: Any, client: Any, mongocryptd: Mongocryptd) -> Iterator[
     ``shop.people``.
     """
     client.shop.people.drop()
-    with ClientEncryption(LOCAL, VAULT, client, OPTIONS) as encryption:
+    with ClientEncryption(KMS_PROVIDERS, VAULT, client, CODEC_OPTIONS) as encryption:
         key = encryption.create_data_key("local")
     rule = {"keyId": [key], "bsonType": "string", "algorithm": "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic"}
     schema = {"bsonType": "object", "properties": {"ssn": {"encrypt": rule}}}
@@ -112,7 +113,7 @@ def connect(deployment: Any, client: Any, mongocryptd: Mongocryptd) -> Iterator[
 
     def create_client(**options: Any) -> MongoClient[Any]:
         auto = AutoEncryptionOpts(
-            LOCAL,
+            KMS_PROVIDERS,
             VAULT,
             **{
                 "schema_map": {"shop.people": schema},
@@ -152,13 +153,13 @@ def test_outputs_contain_no_command_for_mongocryptd(outputs: Outputs, connect: A
         client.shop.people.find_one({"ssn": {"$gt": PLAINTEXT}})
     outputs.record_state()
     client.close()
-    assert mongocryptd.analysed
+    assert mongocryptd.analysed_commands
     for channel, text in outputs.channels().items():
         assert mongocryptd.name not in text and f"{mongocryptd.address[1]}" not in text, channel
         # Prove that the outputs contain commands of the application.
         assert "shop" in text or channel == "metrics", channel
-        at = text.find(PLAINTEXT)
-        assert at < 0, (channel, text[max(0, at - 300) : at + 20])
+        position = text.find(PLAINTEXT)
+        assert position < 0, (channel, text[max(0, position - 300) : position + 20])
 
 
 def test_table_lists_every_function_that_creates_internal_client() -> None:

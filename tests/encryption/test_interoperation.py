@@ -13,7 +13,7 @@ from bson.codec_options import CodecOptions
 import gmongo.encryption_options as gmongo_options
 from gmongo.encryption import Algorithm, ClientEncryption
 from gmongo.encryption_options import RangeOpts
-from tests.encryption.conftest import LOCAL, VAULT
+from tests.encryption.conftest import KMS_PROVIDERS, VAULT
 from tests.encryption.values import DETERMINISTIC_TYPES, EVERY_TYPE, RANDOM_TYPES, equal_bson
 from tests.support.cases import with_cases
 
@@ -135,7 +135,7 @@ def test_value_is_decrypted_after_rewrap_of_data_key(encryption, peer, key):
 
 def test_codec_options_apply_to_encrypted_values(client, peer, encryption, key):
     options = CodecOptions(uuid_representation=UuidRepresentation.STANDARD, tz_aware=True)
-    with ClientEncryption(LOCAL, VAULT, client, options) as configured:
+    with ClientEncryption(KMS_PROVIDERS, VAULT, client, options) as configured:
         value = uuid.uuid4()
         secret = configured.encrypt(value, RANDOMIZED, key)
         assert configured.decrypt(secret) == value

@@ -19,7 +19,7 @@ import gmongo
 from gmongo.encryption import Algorithm, ClientEncryption
 from gmongo.encryption_options import HTTPProxyKMSConnect
 from gmongo.errors import ConfigurationError, EncryptionError, NetworkTimeout
-from tests.encryption.conftest import OPTIONS, VAULT
+from tests.encryption.conftest import CODEC_OPTIONS, VAULT
 from tests.encryption.proxy import Proxy
 from tests.support.cases import with_cases
 from tests.support.greenlets import living_greenlets
@@ -27,7 +27,7 @@ from tests.support.kms import KmsServer
 from tests.support.wait import eventually
 
 RANDOMIZED = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
-NAMES = (
+HOST_NAMES = (
     "kms.us-east-1.amazonaws.com",
     "login.microsoftonline.com",
     "example.vault.azure.net",
@@ -45,10 +45,10 @@ def files(tmp_path_factory):
     authority = trustme.CA()
     authority.cert_pem.write_to_path(folder / "ca.pem")
     for name, leaf in (
-        ("server", authority.issue_cert(*NAMES)),
+        ("server", authority.issue_cert(*HOST_NAMES)),
         ("other host", authority.issue_cert("elsewhere.example")),
         ("client", authority.issue_cert("ann@example.com")),
-        ("unknown authority", trustme.CA().issue_cert(*NAMES)),
+        ("unknown authority", trustme.CA().issue_cert(*HOST_NAMES)),
     ):
         leaf.private_key_and_cert_chain_pem.write_to_path(folder / f"{name}.pem")
     return folder
@@ -84,13 +84,13 @@ def providers():
     }
 
 
-AZURE = {"keyVaultEndpoint": "example.vault.azure.net", "keyName": "name"}
-GOOGLE = {"projectId": "p", "location": "global", "keyRing": "r", "keyName": "n"}
+AZURE_MASTER_KEY = {"keyVaultEndpoint": "example.vault.azure.net", "keyName": "name"}
+GCP_MASTER_KEY = {"projectId": "p", "location": "global", "keyRing": "r", "keyName": "n"}
 MASTER_KEYS = {
     "aws": {"region": "us-east-1", "key": "arn:aws:kms:us-east-1:1:key/1"},
     "aws:other": {"region": "us-east-1", "key": "arn:aws:kms:us-east-1:1:key/1"},
-    "azure": AZURE,
-    "gcp": GOOGLE,
+    "azure": AZURE_MASTER_KEY,
+    "gcp": GCP_MASTER_KEY,
     "kmip": {},
     "kmip:delegated": {"delegated": True},
 }
@@ -103,7 +103,7 @@ def open_encryption(client, files, providers, kms):
     def create_encryption(options=None, callback=kms.connect, **more_providers):
         tls = {name: {"tlsCAFile": str(files / "ca.pem"), **(options or {})} for name in providers}
         encryption = ClientEncryption(
-            {**providers, **more_providers}, VAULT, client, OPTIONS, kms_tls_options=tls, kms_connect_callback=callback
+            {**providers, **more_providers}, VAULT, client, CODEC_OPTIONS, tls, kms_connect_callback=callback
         )
         opened.append(encryption)
         return encryption
@@ -141,14 +141,14 @@ def test_data_key_is_rewrapped_with_each_kms_provider(open_encryption):
     assert encryption.rewrap_many_data_key({"keyAltNames": "no such key"}).bulk_write_result is None
 
 
-@pytest.mark.parametrize("failures", [1, 2])
-def test_kms_request_is_retried_with_backoff_after_network_error(open_encryption, kms, failures, monkeypatch):
+@pytest.mark.parametrize("failure_count", [1, 2])
+def test_kms_request_is_retried_with_backoff_after_network_error(open_encryption, kms, failure_count, monkeypatch):
     backoffs = []
     monkeypatch.setattr("gmongo._encryption.kms.sleep", backoffs.append)
-    kms.failures = failures
+    kms.failures = failure_count
     open_encryption().create_data_key("aws", MASTER_KEYS["aws"])
-    assert len(kms.requests) == failures + 1
-    assert len(backoffs) == failures and all(0 < backoff < 60 for backoff in backoffs)
+    assert len(kms.requests) == failure_count + 1
+    assert len(backoffs) == failure_count and all(0 < backoff < 60 for backoff in backoffs)
 
 
 def test_kms_request_fails_after_a_limited_number_of_attempts(open_encryption, kms):
@@ -176,7 +176,7 @@ def test_invalid_certificate_of_kms_raises_error_before_any_request(client, file
         tls = {"aws": {"tlsCAFile": str(files / "ca.pem")}}
         with (
             ClientEncryption(
-                {"aws": providers["aws"]}, VAULT, client, OPTIONS, tls, kms_connect_callback=kms.connect
+                {"aws": providers["aws"]}, VAULT, client, CODEC_OPTIONS, tls, kms_connect_callback=kms.connect
             ) as encryption,
             pytest.raises(EncryptionError, match=message),
         ):
@@ -187,14 +187,14 @@ def test_invalid_certificate_of_kms_raises_error_before_any_request(client, file
 def test_client_certificate_is_sent_to_kms(client, files):
     with KmsServer(tls_context_with(files, "server", True)) as kms:
         trusted = {"tlsCAFile": str(files / "ca.pem")}
-        for options, works in (
+        for options, succeeds in (
             (trusted, False),
             ({**trusted, "tlsCertificateKeyFile": str(files / "client.pem")}, True),
         ):
             with ClientEncryption(
-                {"kmip": {"endpoint": f"127.0.0.1:{kms.port}"}}, VAULT, client, OPTIONS, {"kmip": options}
+                {"kmip": {"endpoint": f"127.0.0.1:{kms.port}"}}, VAULT, client, CODEC_OPTIONS, {"kmip": options}
             ) as encryption:
-                if works:
+                if succeeds:
                     encryption.create_data_key("kmip")
                 else:
                     with pytest.raises(EncryptionError):
@@ -204,12 +204,12 @@ def test_client_certificate_is_sent_to_kms(client, files):
 @with_cases
 def test_invalid_kms_tls_options_raise_error_with_reason(client, providers, options, error_class, message):
     with pytest.raises(error_class, match=message):
-        ClientEncryption({"aws": providers["aws"]}, VAULT, client, OPTIONS, options)
+        ClientEncryption({"aws": providers["aws"]}, VAULT, client, CODEC_OPTIONS, options)
 
 
 def test_kms_tls_options_accept_disabled_ocsp_endpoint_check(client, providers):
     options = {"aws": {"tlsDisableOCSPEndpointCheck": True}}
-    ClientEncryption({"aws": providers["aws"]}, VAULT, client, OPTIONS, options).close()
+    ClientEncryption({"aws": providers["aws"]}, VAULT, client, CODEC_OPTIONS, options).close()
 
 
 def test_timeout_block_limits_kms_request(open_encryption, kms):
@@ -240,13 +240,13 @@ def test_kill_at_any_time_of_kms_request_leaks_no_connection_and_no_greenlet(ope
     Each kill has a longer delay than the previous kill, so that the kills interrupt each wait.
     """
     encryption = open_encryption()
-    encryption.create_data_key("azure", AZURE)
+    encryption.create_data_key("azure", AZURE_MASTER_KEY)
     before = len(list(living_greenlets()))
     for step in range(40):
-        greenlet = gevent.spawn(encryption.create_data_key, "azure", AZURE)
+        greenlet = gevent.spawn(encryption.create_data_key, "azure", AZURE_MASTER_KEY)
         gevent.sleep(step * 0.0005)
         greenlet.kill()
-    encryption.create_data_key("azure", AZURE)
+    encryption.create_data_key("azure", AZURE_MASTER_KEY)
     eventually(lambda: kms.open_connections == 0 and len(list(living_greenlets())) <= before)
 
 
@@ -269,24 +269,24 @@ def metadata_service(monkeypatch):
         yield endpoint
 
 
-@pytest.mark.parametrize(("provider", "requests"), [("aws", 0), ("azure", 1), ("gcp", 1)])
-def test_on_demand_credentials_are_requested_and_cached(open_encryption, kms, metadata_service, provider, requests):
+@pytest.mark.parametrize(("provider", "count"), [("aws", 0), ("azure", 1), ("gcp", 1)])
+def test_on_demand_credentials_are_requested_and_cached(open_encryption, kms, metadata_service, provider, count):
     encryption = open_encryption(**{provider: {}})
     assert metadata_service.requests == []
     key = encryption.create_data_key(provider, MASTER_KEYS[provider])
-    assert len(metadata_service.requests) == requests
+    assert len(metadata_service.requests) == count
     # The token comes from the metadata service, so the client requests no token from the KMS.
     assert not any(path.endswith("/token") for _, path in kms.requests)
     assert encryption.decrypt(encryption.encrypt(1, RANDOMIZED, key)) == 1
     # The client caches only tokens that have a lifetime. The token for GCP has no lifetime.
-    assert len(metadata_service.requests) == (2 if provider == "gcp" else requests)
+    assert len(metadata_service.requests) == (2 if provider == "gcp" else count)
 
 
 def test_invalid_reply_of_metadata_service_raises_encryption_error(open_encryption, metadata_service):
     for status, text in ((500, "no"), (200, "no json"), (200, "{}"), (200, '{"access_token": 5, "expires_in": "1"}')):
         metadata_service.answer = lambda *_, status=status, text=text: (status, text)
         with pytest.raises(EncryptionError, match="Azure metadata service"):
-            open_encryption(azure={}).create_data_key("azure", AZURE)
+            open_encryption(azure={}).create_data_key("azure", AZURE_MASTER_KEY)
 
 
 @pytest.mark.parametrize("uses_tls", [False, True])

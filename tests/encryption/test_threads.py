@@ -15,13 +15,13 @@ from gmongo._encryption import hooks
 from gmongo._encryption.library import contexts
 from gmongo.encryption import Algorithm, ClientEncryption
 from gmongo.errors import EncryptionError, InvalidOperation
-from tests.encryption.conftest import LOCAL, OPTIONS, VAULT
+from tests.encryption.conftest import CODEC_OPTIONS, KMS_PROVIDERS, VAULT
 from tests.support.wait import WAIT_LIMIT, eventually
 
 pytestmark = pytest.mark.long
 
 RANDOMIZED = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
-LARGE = "x" * 8_000_000
+LARGE_TEXT = "x" * 8_000_000
 
 
 @pytest.fixture
@@ -34,16 +34,16 @@ def key(encryption):
 def open_contexts(monkeypatch):
     """Return a set that always contains the `id()` of each open libmongocrypt context."""
     open_ids = set()
-    opened, closed = contexts.MongoCryptContext.__init__, contexts.MongoCryptContext._close
+    original_init, original_close = contexts.MongoCryptContext.__init__, contexts.MongoCryptContext._close
 
     def record_open(self, *arguments):
-        opened(self, *arguments)
+        original_init(self, *arguments)
         assert id(self) not in open_ids
         open_ids.add(id(self))
 
     def record_close(self):
         open_ids.discard(id(self))
-        closed(self)
+        original_close(self)
 
     monkeypatch.setattr(contexts.MongoCryptContext, "__init__", record_open)
     monkeypatch.setattr(contexts.MongoCryptContext, "_close", record_close)
@@ -91,11 +91,11 @@ def event_loop_turns(monkeypatch):
 
 
 def test_event_loop_runs_between_pieces_of_cryptography(encryption, key, event_loop_turns):
-    secret = encryption.encrypt(LARGE, RANDOMIZED, key)
-    assert event_loop_turns.count > len(LARGE) / hooks._CHUNK_SIZE
+    secret = encryption.encrypt(LARGE_TEXT, RANDOMIZED, key)
+    assert event_loop_turns.count > len(LARGE_TEXT) / hooks._CHUNK_SIZE
     event_loop_turns.count = 0
-    assert encryption.decrypt(secret) == LARGE
-    assert event_loop_turns.count > len(LARGE) / hooks._CHUNK_SIZE
+    assert encryption.decrypt(secret) == LARGE_TEXT
+    assert event_loop_turns.count > len(LARGE_TEXT) / hooks._CHUNK_SIZE
 
 
 def test_event_loop_runs_while_many_small_values_are_decrypted(client, deployment, encryption, key, event_loop_turns):
@@ -105,7 +105,7 @@ def test_event_loop_runs_while_many_small_values_are_decrypted(client, deploymen
     secret = encryption.encrypt("x", RANDOMIZED, key)
     client.shop.many.drop()
     client.shop.many.insert_one({"_id": 1, "secrets": [Binary(secret, 6)] * 500})
-    options = AutoEncryptionOpts(LOCAL, VAULT, bypass_auto_encryption=True)
+    options = AutoEncryptionOpts(KMS_PROVIDERS, VAULT, bypass_auto_encryption=True)
     with MongoClient(deployment.uri, auto_encryption_opts=options) as automatic:
         assert automatic.shop.many.find_one()["secrets"] == ["x"] * 500
         assert event_loop_turns.count >= 500
@@ -114,7 +114,7 @@ def test_event_loop_runs_while_many_small_values_are_decrypted(client, deploymen
 @pytest.mark.parametrize("seconds", [0, 0.001, 0.003, 0.01, 0.03])
 def test_libmongocrypt_context_of_killed_greenlet_is_closed(encryption, key, open_contexts, seconds):
     for _ in range(5):
-        greenlet = gevent.spawn(encryption.encrypt, LARGE, RANDOMIZED, key)
+        greenlet = gevent.spawn(encryption.encrypt, LARGE_TEXT, RANDOMIZED, key)
         gevent.sleep(seconds)
         greenlet.kill()
     eventually(lambda: not open_contexts)
@@ -123,7 +123,7 @@ def test_libmongocrypt_context_of_killed_greenlet_is_closed(encryption, key, ope
 
 
 def test_contexts_of_greenlets_killed_in_full_thread_pool_are_closed(encryption, key, open_contexts):
-    greenlets = [gevent.spawn(encryption.encrypt, LARGE, RANDOMIZED, key) for _ in range(30)]
+    greenlets = [gevent.spawn(encryption.encrypt, LARGE_TEXT, RANDOMIZED, key) for _ in range(30)]
     gevent.sleep(0.02)
     gevent.killall(greenlets)
     eventually(lambda: not open_contexts)
@@ -131,12 +131,12 @@ def test_contexts_of_greenlets_killed_in_full_thread_pool_are_closed(encryption,
 
 
 def test_close_of_client_encryption_lets_running_encryption_finish(client, key, open_contexts):
-    encryption = ClientEncryption(LOCAL, VAULT, client, OPTIONS)
-    encrypting = [gevent.spawn(encryption.encrypt, LARGE, RANDOMIZED, key) for _ in range(4)]
+    encryption = ClientEncryption(KMS_PROVIDERS, VAULT, client, CODEC_OPTIONS)
+    encrypting = [gevent.spawn(encryption.encrypt, LARGE_TEXT, RANDOMIZED, key) for _ in range(4)]
     gevent.sleep(0.005)
     encryption.close()
     gevent.joinall(encrypting, raise_error=True)
-    assert all(len(each.value) > len(LARGE) for each in encrypting)
+    assert all(len(each.value) > len(LARGE_TEXT) for each in encrypting)
     with pytest.raises(InvalidOperation, match="closed"):
         encryption.encrypt("x", RANDOMIZED, key)
     assert not open_contexts

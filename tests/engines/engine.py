@@ -63,7 +63,7 @@ class Engine(NamedTuple):
     build: Callable[[Path], None]
     command: Callable[[Path, Path, int], list[str]]
 
-    def build_once(self, cache: Path) -> Path:
+    def build_once(self, builds_folder: Path) -> Path:
         """Build the engine if no build of this version exists.
 
         Return the folder that contains the build.
@@ -72,7 +72,7 @@ class Engine(NamedTuple):
         """
         if shutil.which(self.program) is None:
             raise MissingEngineError(f"{self.name} is built with {self.program}, which is not on the path")
-        folder = cache / f"{self.name}-{self.version}"
+        folder = builds_folder / f"{self.name}-{self.version}"
         marker = folder / "built"
         if not marker.exists():
             shutil.rmtree(folder, ignore_errors=True)
@@ -108,7 +108,7 @@ def _copy_sources(folder: Path, *names: str) -> None:
 
 def _build_secantus(folder: Path) -> None:
     run(sys.executable, "-m", "venv", str(folder / "venv"), cwd=folder)
-    run(str(folder / "venv/bin/pip"), "install", "--quiet", f"secantusdb=={_SECANTUS}", cwd=folder)
+    run(str(folder / "venv/bin/pip"), "install", "--quiet", f"secantusdb=={_SECANTUS_VERSION}", cwd=folder)
 
 
 def _build_ferret(folder: Path) -> None:
@@ -127,13 +127,13 @@ def _build_nx(folder: Path) -> None:
         raise MissingEngineError("nx-27017 is not installed: pip install gmongo[testing]")
 
 
-_SECANTUS = "0.7.0b3"
+_SECANTUS_VERSION = "0.7.0b3"
 ENGINES = {
     engine.name: engine
     for engine in (
         Engine(
             "secantus",
-            _SECANTUS,
+            _SECANTUS_VERSION,
             "python3",
             _build_secantus,
             lambda built, data, port: [

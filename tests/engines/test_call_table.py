@@ -10,17 +10,17 @@ import pymongo.errors
 import pytest
 
 from tests.differential import call_runner
-from tests.differential.call_runner import Call, CallRunner, calls
-from tests.differential.call_timeouts import SILENT
+from tests.differential.call_runner import Call, CallRunner, read_calls
+from tests.differential.call_timeouts import NO_REPLY_REASON
 from tests.differential.differences import check_outcomes
 from tests.differential.fault_attribution import Attribution, Verdict, attribute_difference
 
 from .engine import Server, rows_to_run
 
 _FOLDER = Path(call_runner.__file__).parent / "calls"
-_CALLS = [call for path in sorted(_FOLDER.glob("*.txt")) for call in calls(path)]
-_MINIMUM = 300
-_HANGS = "the engine hung, and replied to PyMongo only after a restart"
+_CALLS = [call for path in sorted(_FOLDER.glob("*.txt")) for call in read_calls(path)]
+_MIN_EQUAL_ROWS = 300
+_HANG_REASON = "the engine hung, and replied to PyMongo only after a restart"
 
 
 @pytest.mark.parametrize("call", [pytest.param(call, id=call.name) for call in rows_to_run(_CALLS)])
@@ -29,8 +29,8 @@ def test_row_has_equal_results_in_gmongo_and_pymongo(
 ) -> None:
     attribution = _attribute_difference(server, runner, call, simulation)
     if attribution is None:
-        outcome_counts[_HANGS] += 1
-        pytest.skip(_HANGS)
+        outcome_counts[_HANG_REASON] += 1
+        pytest.skip(_HANG_REASON)
     outcome_counts[attribution.reason or attribution.verdict.value] += 1
     if attribution.verdict is Verdict.SKIPPED:
         pytest.skip(attribution.reason)
@@ -47,11 +47,11 @@ def _attribute_difference(
         if server.restart_if_hung():
             return None
         raise
-    is_suspect = attribution.verdict is Verdict.DIFFERENT or attribution.reason == SILENT
+    is_suspect = attribution.verdict is Verdict.DIFFERENT or attribution.reason == NO_REPLY_REASON
     return None if is_suspect and server.restart_if_hung() else attribution
 
 
 def test_at_least_300_rows_have_equal_results(outcome_counts: Counter[str]) -> None:
     if outcome_counts.total() < len(_CALLS):
         pytest.skip("the run covers only a part of the table")
-    assert outcome_counts[Verdict.SAME.value] >= _MINIMUM
+    assert outcome_counts[Verdict.SAME.value] >= _MIN_EQUAL_ROWS

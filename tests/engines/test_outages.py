@@ -16,19 +16,19 @@ from tests.gevent.comparison.driver_programs import DRIVERS, DriverProgram
 
 from .engine import MissingEngineError, Server
 
-_LIMIT = 100
-_OUTAGE = 2.5  # seconds. The outage is longer than each timeout of the clients.
+_TIME_LIMIT = 100
+_OUTAGE_SECONDS = 2.5  # The outage is longer than each timeout of the clients.
 
 
 def _kill_and_restart(server: Server) -> None:
     server.kill()
-    gevent.sleep(_OUTAGE)
+    gevent.sleep(_OUTAGE_SECONDS)
     server.start()
 
 
 def _suspend_and_resume(server: Server) -> None:
     server.signal(signal.SIGSTOP)
-    gevent.sleep(_OUTAGE)
+    gevent.sleep(_OUTAGE_SECONDS)
     server.signal(signal.SIGCONT)
 
 
@@ -38,7 +38,7 @@ def test_gmongo_recovers_from_outage_under_load_if_pymongo_recovers(
 ) -> None:
     with new_server() as server:
         try:
-            with gevent.Timeout(_LIMIT):
+            with gevent.Timeout(_TIME_LIMIT):
                 outcomes = _run_load(server, outage)
         except gevent.Timeout:
             if server.restart_if_hung():
@@ -61,14 +61,14 @@ def _run_load(server: Server, outage: Callable[[Server], None]) -> dict[str, Any
             driver: stack.enter_context(DriverProgram("outage_writes", driver, server.uri)) for driver in DRIVERS
         }
         for driver_process in driver_processes.values():
-            assert driver_process.line() == "writing", driver_process.stderr
+            assert driver_process.read_line() == "writing", driver_process.stderr
         try:
             outage(server)
         except MissingEngineError as missing:
             pytest.skip(f"the killed engine does not start with its data: {missing}")
         for driver_process in driver_processes.values():
             driver_process.send_line()
-        return {driver: json.loads(driver_process.line()) for driver, driver_process in driver_processes.items()}
+        return {driver: json.loads(driver_process.read_line()) for driver, driver_process in driver_processes.items()}
 
 
 def _errors_of_retries(server: Server) -> set[str]:

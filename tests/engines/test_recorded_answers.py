@@ -22,7 +22,7 @@ from gmongo.operations.run_command import RunCommand
 from gmongo.wire.message import encode_op_msg
 from tests.differential.call_runner import CallRunner
 from tests.differential.call_timeouts import SilentServerError, interrupt_after
-from tests.differential.differences import ACCIDENTS
+from tests.differential.differences import FAULT_NAMES
 from tests.simulation.answers.case import Case, cases, difference, files, insert_documents, run_case
 from tests.simulation.answers.notation import is_wrapper
 
@@ -32,7 +32,7 @@ _TIMEOUT = 5
 # Number of runs that detect whether replies are random. For example, an engine may report errors in a
 # random order.
 _REPEATS = 5
-_SILENCE = SilentServerError.__name__
+_SILENT_ERROR = SilentServerError.__name__
 _DATABASE = "gmongo_answers"
 _WRITE_FIELDS = ("documents", "updates", "deletes")
 
@@ -139,7 +139,7 @@ def test_reply_to_gmongo_equals_recorded_answer_or_reply_to_pymongo(
             outcome_counts["equal to recording"] += 1
             continue
         pymongo_reply = _reply_to(case, pymongo_database)
-        if reply == pymongo_reply == _SILENCE:
+        if reply == pymongo_reply == _SILENT_ERROR:
             outcome_counts["no reply to both drivers"] += 1
             server.restart_if_hung()
         elif _are_equal_without_ids(reply, pymongo_reply):
@@ -152,7 +152,7 @@ def test_reply_to_gmongo_equals_recorded_answer_or_reply_to_pymongo(
             outcome_counts["unsupported by PyMongo"] += 1
         elif _are_equal_without_ids(pymongo_reply, _reply_to_command_of_pymongo(case, gmongo_database)):
             outcome_counts["depends on document sequences"] += 1
-        elif pymongo_reply in list(ACCIDENTS) and reply != pymongo_reply:
+        elif pymongo_reply in list(FAULT_NAMES) and reply != pymongo_reply:
             outcome_counts["PyMongo fails"] += 1
         else:
             problems.append(

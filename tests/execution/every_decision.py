@@ -110,7 +110,7 @@ class Outcome(NamedTuple):
     """The decision of the driver after a sequence of failed attempts."""
 
     delay: float | None
-    shown: int
+    error_index: int
     tokens: float
     avoided: bool
     maybe_executed: bool
@@ -128,15 +128,16 @@ def driver_outcome(setting: Setting, errors: tuple[str, ...]) -> Outcome:
     )
     policy = RetryPolicy(options, topology)
     policy.overload.jitter = lambda: 1.0
-    policy.overload.bucket.missing = (1000 - setting.tokens) * 10
+    policy.overload.bucket.missing_tenths = (1000 - setting.tokens) * 10
     with patch.object(_clock, "monotonic", lambda: _NOW):
         retry = Retry(policy, None if setting.seconds is None else _NOW + setting.seconds)
         raised: list[PyMongoError] = []
         for name in errors:
             raised.append(ERROR_KINDS[name].make({"errorLabels": list(ERROR_KINDS[name].labels)}))
             retry.record_failure(raised[-1], _attempt(setting))
-    shown = next(number for number, each in enumerate(raised) if each is retry.error)
-    return Outcome(retry.delay, shown, policy.overload.bucket.tokens, _HERE in retry.failed_on, retry.maybe_executed)
+    index = next(number for number, each in enumerate(raised) if each is retry.error)
+    tokens, deprioritizes = policy.overload.bucket.tokens, _HERE in retry.failed_addresses
+    return Outcome(retry.delay, index, tokens, deprioritizes, retry.maybe_executed)
 
 
 def _attempt(setting: Setting) -> Any:
@@ -165,7 +166,7 @@ def _attempt(setting: Setting) -> Any:
 def required_outcome(setting: Setting, errors: tuple[str, ...]) -> Outcome:
     """Return the decision that the specifications require after a sequence of errors."""
     tokens: float = setting.tokens
-    limit, retries, shown = inf if setting.seconds is not None else 1, 0, 0
+    limit, retries, index = inf if setting.seconds is not None else 1, 0, 0
     avoided = executed = False
     delay: float | None = None
     for number, name in enumerate(errors):
@@ -180,14 +181,14 @@ def required_outcome(setting: Setting, errors: tuple[str, ...]) -> Outcome:
         # run.
         has_no_information = kind.is_selection or "NoWritesPerformed" in kind.labels
         if not has_no_information or (setting.seconds is not None and kind.is_timeout):
-            shown = number
+            index = number
         if labelled_and_allowed:
             limit = setting.max_retries
         delay = None
         if retries >= limit or not (labelled_and_allowed or _error_allows_retry(setting, kind)):
             break
         wait = 0.1 * 2**retries if overloaded else 0.0
-        if setting.seconds is not None and wait >= setting.seconds and (wait or ERROR_KINDS[errors[shown]].is_timeout):
+        if setting.seconds is not None and wait >= setting.seconds and (wait or ERROR_KINDS[errors[index]].is_timeout):
             break
         if overloaded or labelled_and_allowed:
             if tokens < 1:
@@ -195,7 +196,7 @@ def required_outcome(setting: Setting, errors: tuple[str, ...]) -> Outcome:
             tokens -= 1
         retries, delay = retries + 1, wait
         avoided = avoided or setting.sharded or (overloaded and setting.retargeting)
-    return Outcome(delay, shown, tokens, avoided, executed)
+    return Outcome(delay, index, tokens, avoided, executed)
 
 
 def _options_allow_retry(setting: Setting) -> bool:
@@ -209,7 +210,7 @@ def _options_allow_retry(setting: Setting) -> bool:
 
 
 def _error_allows_retry(setting: Setting, error_kind: ErrorKind) -> bool:
-    """Return True if the driver may retry the operation after a network error or an election."""
+    """Return True if the driver may retry after the error, regardless of the label ``RetryableError``."""
     is_write, retryable, _is_generic, ends, in_transaction = OPERATIONS[setting.operation]
     if ends:
         return error_kind.write or "RetryableWriteError" in error_kind.labels
@@ -223,25 +224,25 @@ def _error_allows_retry(setting: Setting, error_kind: ErrorKind) -> bool:
 class Comparison(NamedTuple):
     """The number of compared sequences of errors, and the first ten differences."""
 
-    compared: int
-    different: list[str]
+    compared_count: int
+    differences: list[str]
 
 
 def compare_decisions(max_errors: int) -> Comparison:
     """Compare the decisions of the driver with the required decisions."""
-    compared, different = 0, []
+    compared_count, differences = 0, []
     for setting in all_settings():
         sequences: list[tuple[str, ...]] = [()]
         while sequences:
             before = sequences.pop()
             for name in ERROR_KINDS:
                 errors = (*before, name)
-                compared += 1
+                compared_count += 1
                 actual, required = driver_outcome(setting, errors), required_outcome(setting, errors)
                 if actual != required:
-                    different.append(f"{setting}: after {errors}: {actual}, required is {required}")
-                    if len(different) >= 10:
-                        return Comparison(compared, different)
+                    differences.append(f"{setting}: after {errors}: {actual}, required is {required}")
+                    if len(differences) >= 10:
+                        return Comparison(compared_count, differences)
                 elif actual.delay is not None and len(errors) < max_errors:
                     sequences.append(errors)
-    return Comparison(compared, different)
+    return Comparison(compared_count, differences)

@@ -15,7 +15,7 @@ from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 
 OVERLOADED, RETRYABLE = "SystemOverloadedError", "RetryableError"
-BOTH = (OVERLOADED, RETRYABLE)
+BOTH_LABELS = (OVERLOADED, RETRYABLE)
 NO_WRITES = "NoWritesPerformed"
 
 
@@ -24,7 +24,7 @@ def fail(
     *commands: str,
     times: int | None = None,
     code: int | None = 462,
-    labels: Iterable[str] | None = BOTH,
+    labels: Iterable[str] | None = BOTH_LABELS,
     **data: Any,
 ) -> None:
     """Set a fail point for commands, by default with the error of an overloaded server."""
@@ -49,16 +49,16 @@ def error_reply(code: int, *labels: str, message: str = "scripted") -> dict[str,
 
 def overload_reply(code: int = 462) -> dict[str, Any]:
     """Return the error reply with which an overloaded server rejects a command."""
-    return error_reply(code, *BOTH)
+    return error_reply(code, *BOTH_LABELS)
 
 
 def reply_in_sequence(server: ScriptedServer, name: str, *replies: Any) -> None:
     """Let the server answer a command with `replies` in order, and then with the usual reply."""
     usual_reply = server.replies.get(name, {"ok": 1})
-    waiting: Iterator[Any] = iter(replies)
+    remaining: Iterator[Any] = iter(replies)
 
     def reply(command: dict[str, Any]) -> Any:
-        chosen = next(waiting, usual_reply)
+        chosen = next(remaining, usual_reply)
         return chosen(command) if callable(chosen) else chosen
 
     server.replies[name] = reply
@@ -70,7 +70,7 @@ def tokens_of(client: Client) -> float:
 
 
 def set_tokens(client: Client, tokens: float) -> None:
-    client._executor.overload.bucket.missing = TokenBucket.CAPACITY * 10 - round(tokens * 10)
+    client._executor.overload.bucket.missing_tenths = TokenBucket.CAPACITY * 10 - round(tokens * 10)
 
 
 def events_of_command(recorder: Recorder, name: str) -> list[str]:

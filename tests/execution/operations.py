@@ -12,7 +12,7 @@ from gmongo import IndexModel, InsertOne
 from gmongo._server_facts.wire_versions import CLIENT_BULK_WRITE
 
 # Rows: the name of the first command of an operation, and a function that runs the operation.
-WITH_SESSION: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+SESSION_OPERATIONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "insert_one": ("insert", lambda client, s: client.db.c.insert_one({}, session=s)),
     "insert_many": ("insert", lambda client, s: client.db.c.insert_many([{}, {}], session=s)),
     "replace_one": ("update", lambda client, s: client.db.c.replace_one({"_id": 1}, {}, session=s)),
@@ -64,11 +64,11 @@ WITH_SESSION: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
 }
 
 _DOCUMENTS_STAGE = 14  # MongoDB 5.1
-_OLDEST_WIRE_VERSION = {"client bulk_write": CLIENT_BULK_WRITE, "aggregate of a database": _DOCUMENTS_STAGE}
+_OLDEST_WIRE_VERSIONS = {"client bulk_write": CLIENT_BULK_WRITE, "aggregate of a database": _DOCUMENTS_STAGE}
 
 
 def skip_if_too_old(client: Any, operation: str) -> None:
     """Skip the test if the server does not support the operation."""
-    actual, required = client.admin.command("hello")["maxWireVersion"], _OLDEST_WIRE_VERSION.get(operation, 0)
+    actual, required = client.admin.command("hello")["maxWireVersion"], _OLDEST_WIRE_VERSIONS.get(operation, 0)
     if actual < required:
         pytest.skip(f"version: {operation} needs a server with wire version {required}, this server has {actual}")

@@ -11,7 +11,7 @@ from gmongo.client_session import ClientSession
 from gmongo.errors import InvalidOperation
 from gmongo.testing import Deployment
 from tests.execution.harness import assert_no_resource_in_use, delay_replies, idle_sessions, run_in_greenlet
-from tests.execution.operations import WITH_SESSION
+from tests.execution.operations import SESSION_OPERATIONS
 from tests.support.clients import Client
 from tests.support.wait import eventually
 
@@ -25,10 +25,10 @@ def test_concurrent_use_of_session_raises_invalid_operation(
         first = gevent.spawn(client.db.c.update_one, {}, {"$set": {"x": 1}}, session=session)
         eventually(lambda: deployment.commands.named("update"))
         with pytest.raises(InvalidOperation, match="in use by another greenlet"):
-            WITH_SESSION[operation][1](client, session)
+            SESSION_OPERATIONS[operation][1](client, session)
         first.get(timeout=5)
-        WITH_SESSION[operation][1](client, session)
-    assert len(deployment.commands.named(WITH_SESSION[operation][0])) == 1
+        SESSION_OPERATIONS[operation][1](client, session)
+    assert len(deployment.commands.named(SESSION_OPERATIONS[operation][0])) == 1
     assert_no_resource_in_use(client)
 
 

@@ -17,7 +17,7 @@ from tests.support.clients import Connect
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 
-SENSITIVE = [
+SENSITIVE_COMMANDS = [
     {"authenticate": 1},
     {"saslStart": 1, "mechanism": "PLAIN", "payload": b"secret"},
     {"saslContinue": 1, "conversationId": 1, "payload": b"secret"},
@@ -29,7 +29,7 @@ SENSITIVE = [
     {"copydb": 1},
     {"hello": 1, "speculativeAuthenticate": {"saslStart": 1}},
 ]
-NAMES = [next(iter(command)) for command in SENSITIVE]
+COMMAND_NAMES = [next(iter(command)) for command in SENSITIVE_COMMANDS]
 
 
 def last_event(recorder: Recorder, event: str) -> Any:
@@ -48,7 +48,7 @@ def messages_of(caplog: pytest.LogCaptureFixture) -> Callable[[str], list[dict[s
     return messages_of_component
 
 
-@pytest.mark.parametrize("command", SENSITIVE, ids=NAMES)
+@pytest.mark.parametrize("command", SENSITIVE_COMMANDS, ids=COMMAND_NAMES)
 @pytest.mark.parametrize("fault", ["closed", "timeout"])
 def test_events_and_logs_show_network_error_of_sensitive_command(
     deployment: Deployment, connect: Connect, recorder: Recorder, messages_of: Any, command: dict[str, Any], fault: str

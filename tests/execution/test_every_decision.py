@@ -20,10 +20,10 @@ from tests.execution.every_decision import compare_decisions
 @pytest.mark.requirement("BP-41", "BP-42", "BP-43", "BP-50")
 @pytest.mark.parametrize("max_errors", [2, pytest.param(4, marks=pytest.mark.long)])
 def test_every_retry_decision_is_correct(max_errors: int, record_property: Callable[..., None]) -> None:
-    compared, different = compare_decisions(max_errors)
-    record_property("compared", compared)
-    assert not different, "\n".join(different)
-    assert compared > 50_000
+    compared_count, differences = compare_decisions(max_errors)
+    record_property("compared", compared_count)
+    assert not differences, "\n".join(differences)
+    assert compared_count > 50_000
 
 
 # For each fault: the object and the name of the attribute that the test replaces, and the new value.
@@ -45,4 +45,4 @@ FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_comparison_of_decisions_detects_injected_fault(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     monkeypatch.setattr(*FAULTS[fault])
-    assert compare_decisions(2).different
+    assert compare_decisions(2).differences

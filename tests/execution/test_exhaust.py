@@ -47,28 +47,28 @@ def test_exhaust_cursor_reads_all_documents_with_one_get_more(
     assert count_open_cursors(deployment) == 0
 
 
-TAILABLE, STREAMED = 2, 64
+TAILABLE_FLAG, EXHAUST_FLAG = 2, 64
 
 
-@pytest.mark.parametrize("flags", [STREAMED, STREAMED | TAILABLE], ids=["plain", "tailable"])
+@pytest.mark.parametrize("flags", [EXHAUST_FLAG, EXHAUST_FLAG | TAILABLE_FLAG], ids=["plain", "tailable"])
 @pytest.mark.parametrize("in_transaction", [False, True], ids=["no transaction", "transaction"])
 def test_exhaust_flag_is_ignored_for_tailable_cursor_or_in_transaction(
     many_documents: Any, deployment: Deployment, flags: int, in_transaction: bool
 ) -> None:
     client = many_documents.database.client
     cursor = many_documents.find({}, {"_id": 1}, batch_size=600)
-    if flags & TAILABLE:
+    if flags & TAILABLE_FLAG:
         client.db.create_collection("capped", capped=True, size=100_000)
         client.db.capped.insert_many([{"_id": number} for number in range(2000)])
         cursor = client.db.capped.find({}, {"_id": 1}, batch_size=600)
     cursor.add_option(flags)
     if in_transaction:
         with client.start_session() as session, session.start_transaction():
-            cursor = many_documents.find({}, {"_id": 1}, batch_size=600, session=session).add_option(STREAMED)
+            cursor = many_documents.find({}, {"_id": 1}, batch_size=600, session=session).add_option(EXHAUST_FLAG)
             next(cursor), list(cursor)
     else:
         assert [next(cursor)["_id"] for _ in range(2000)] == list(range(2000))
-    streams = flags == STREAMED and not in_transaction
+    streams = flags == EXHAUST_FLAG and not in_transaction
     assert len(deployment.commands.named("getMore")) == (1 if streams else 3)
     cursor.close()
 
@@ -132,22 +132,22 @@ def test_exhaust_cursor_without_get_more_is_killed_on_pinned_connection(
     assert len(deployment.commands.named("killCursors")) == 1
 
 
-@pytest.mark.parametrize("pools", [1, 3])
-def test_dropped_exhaust_cursors_end_although_pool_is_full(connect: Any, pools: int) -> None:
+@pytest.mark.parametrize("max_pool_size", [1, 3])
+def test_dropped_exhaust_cursors_end_although_pool_is_full(connect: Any, max_pool_size: int) -> None:
     with Deployment.standalone() as deployment:
-        client = connect(deployment.uri, maxPoolSize=pools)
+        client = connect(deployment.uri, maxPoolSize=max_pool_size)
         client.db.c.insert_many([{"_id": number} for number in range(100)])
         cursors = [client.db.c.find(batch_size=10) for _ in range(5)]
         for cursor in cursors:
             next(cursor)
-        streams = [client.db.c.find(batch_size=10, cursor_type=EXHAUST) for _ in range(pools)]
-        for cursor in streams:
+        exhaust_cursors = [client.db.c.find(batch_size=10, cursor_type=EXHAUST) for _ in range(max_pool_size)]
+        for cursor in exhaust_cursors:
             next(cursor)
         cursors.clear()
         del cursor  # The loop variable would keep the last exhaust cursor alive.
         # Let the client start to kill the plain cursors. `killCursors` waits for a connection.
         gevent.idle()
-        streams.clear()
+        exhaust_cursors.clear()
         eventually(lambda: no_connection_or_session_in_use(client) and count_open_cursors(deployment) == 0)
 
 
@@ -196,7 +196,7 @@ def test_exhaust_cursor_with_encryption_raises_invalid_operation(client: Any, mo
 
 
 @pytest.mark.parametrize(
-    ("start_deployment", "version", "expected", "get_mores"),
+    ("start_deployment", "version", "expected", "get_more_count"),
     [
         (Deployment.standalone, "4.4", list(range(10)), 1),
         (Deployment.standalone, "8.0", list(range(10)), 1),
@@ -207,7 +207,7 @@ def test_exhaust_cursor_with_encryption_raises_invalid_operation(client: Any, mo
     ],
 )
 def test_exhaust_support_depends_on_server_version_and_topology(
-    connect: Any, start_deployment: Any, version: str, expected: Any, get_mores: int
+    connect: Any, start_deployment: Any, version: str, expected: Any, get_more_count: int
 ) -> None:
     with start_deployment(version=version) as deployment:
         client = connect(deployment)
@@ -216,7 +216,7 @@ def test_exhaust_support_depends_on_server_version_and_topology(
             documents_read: Any = ids_of(client.db.c.find({}, batch_size=3, cursor_type=EXHAUST))
         except InvalidOperation as error:
             documents_read = type(error).__name__
-        assert (documents_read, len(deployment.commands.named("getMore"))) == (expected, get_mores)
+        assert (documents_read, len(deployment.commands.named("getMore"))) == (expected, get_more_count)
         eventually(lambda: no_connection_or_session_in_use(client))
 
 
@@ -243,8 +243,8 @@ class FaultyServer:
         if name != "getMore":
             return message(bson.encode({"ok": 1}), number)
         sent = b""
-        for index, (body, more, response_to) in enumerate(self.stream):
-            sent += message(body, number if response_to is None else response_to, more, 500 + index)
+        for index, (body, reply_flags, response_to) in enumerate(self.stream):
+            sent += message(body, number if response_to is None else response_to, reply_flags, 500 + index)
             number = number if self.replies_to_request else 500 + index
         return sent + self.tail
 
@@ -253,7 +253,7 @@ def batch(documents: list[Any], cursor_id: int, field: str = "nextBatch") -> dic
     return {"ok": 1, "cursor": {"id": Int64(cursor_id), "ns": "db.c", field: documents}}
 
 
-GOOD = [
+REPLIES = [
     (bson.encode(batch([{"_id": 1}, {"_id": 2}], 7)), MORE_TO_COME, None),
     (bson.encode(batch([{"_id": 3}], 7)), MORE_TO_COME, None),
     (bson.encode(batch([{"_id": 4}], 0)), 0, None),
@@ -277,10 +277,10 @@ def test_exhaust_cursor_accepts_replies_to_the_get_more(faulty_server: FaultySer
 
     MongoDB sends the ID of the previous reply. Other server products send the ID of the getMore.
     """
-    faulty_server.stream = GOOD
+    faulty_server.stream = REPLIES
     faulty_server.replies_to_request = True
     assert ids_of(connect_to_faulty_server(faulty_server, connect).db.c.find(cursor_type=EXHAUST)) == [0, 1, 2, 3, 4]
-    faulty_server.stream = [GOOD[0], (GOOD[1][0], MORE_TO_COME, 77)]
+    faulty_server.stream = [REPLIES[0], (REPLIES[1][0], MORE_TO_COME, 77)]
     with pytest.raises(ProtocolError, match="reply is to request 77"):
         ids_of(connect_to_faulty_server(faulty_server, connect).db.c.find(cursor_type=EXHAUST))
 
@@ -288,25 +288,25 @@ def test_exhaust_cursor_accepts_replies_to_the_get_more(faulty_server: FaultySer
 def test_reply_without_more_to_come_makes_exhaust_cursor_send_get_more(
     faulty_server: FaultyServer, connect: Any
 ) -> None:
-    faulty_server.stream = [(GOOD[0][0], 0, None)]
+    faulty_server.stream = [(REPLIES[0][0], 0, None)]
     cursor = connect_to_faulty_server(faulty_server, connect).db.c.find(cursor_type=EXHAUST)
     assert ids_of(next(cursor) for _ in range(3)) == [0, 1, 2]
-    faulty_server.stream = GOOD[1:]
+    faulty_server.stream = REPLIES[1:]
     assert ids_of(cursor) == [3, 4]
     assert [flags for name, flags in faulty_server.seen if name == "getMore"] == [EXHAUST_ALLOWED] * 2
 
 
 MALFORMED_REPLIES: dict[str, tuple[list[tuple[bytes, int, int | None]], bytes, list[int], type[Exception] | None]] = {
-    "moreToCome with cursor ID 0": ([GOOD[0], (GOOD[2][0], MORE_TO_COME, None)], b"", [0, 1, 2, 4], None),
-    "byte after the last reply": (GOOD, b"\x01", [0, 1, 2, 3, 4], None),
-    "responseTo of unknown request": ([GOOD[0], (GOOD[1][0], 0, 77)], b"", [0, 1, 2], ProtocolError),
-    "unknown flag": ([GOOD[0], (GOOD[1][0], 4, None)], b"", [0, 1, 2], ProtocolError),
-    "malformed document": ([GOOD[0], (b"\x05\0\0\0\x09", MORE_TO_COME, None)], b"", [0, 1, 2], InvalidBSON),
-    "malformed last document": ([GOOD[0], (b"\x05\0\0\0\x09", 0, None)], b"", [0, 1, 2], InvalidBSON),
-    "reply without cursor": ([GOOD[0], (bson.encode({"ok": 1}), MORE_TO_COME, None)], b"", [0, 1, 2], ProtocolError),
-    "batch of numbers": ([GOOD[0], (bson.encode(batch([1], 7)), MORE_TO_COME, None)], b"", [0, 1, 2], ProtocolError),
+    "moreToCome with cursor ID 0": ([REPLIES[0], (REPLIES[2][0], MORE_TO_COME, None)], b"", [0, 1, 2, 4], None),
+    "byte after the last reply": (REPLIES, b"\x01", [0, 1, 2, 3, 4], None),
+    "responseTo of unknown request": ([REPLIES[0], (REPLIES[1][0], 0, 77)], b"", [0, 1, 2], ProtocolError),
+    "unknown flag": ([REPLIES[0], (REPLIES[1][0], 4, None)], b"", [0, 1, 2], ProtocolError),
+    "malformed document": ([REPLIES[0], (b"\x05\0\0\0\x09", MORE_TO_COME, None)], b"", [0, 1, 2], InvalidBSON),
+    "malformed last document": ([REPLIES[0], (b"\x05\0\0\0\x09", 0, None)], b"", [0, 1, 2], InvalidBSON),
+    "reply without cursor": ([REPLIES[0], (bson.encode({"ok": 1}), MORE_TO_COME, None)], b"", [0, 1, 2], ProtocolError),
+    "batch of numbers": ([REPLIES[0], (bson.encode(batch([1], 7)), MORE_TO_COME, None)], b"", [0, 1, 2], ProtocolError),
     "error with moreToCome": (
-        [GOOD[0], (bson.encode({"ok": 0, "code": 8, "errmsg": "x"}), MORE_TO_COME, None)],
+        [REPLIES[0], (bson.encode({"ok": 0, "code": 8, "errmsg": "x"}), MORE_TO_COME, None)],
         b"",
         [0, 1, 2],
         OperationFailure,

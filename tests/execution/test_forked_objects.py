@@ -65,7 +65,7 @@ def test_forked_child_repeats_only_reads_in_implicit_sessions(
         gevent.sleep(0.001)
     if fork_moment == "backoff":
         gate.set()
-        while not scripted_client._executor.backing_off:
+        while not scripted_client._executor.backoffs:
             gevent.sleep(0.001)
     simulate_fork(scripted_client)
     server.replies = usual

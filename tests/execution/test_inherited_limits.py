@@ -8,12 +8,12 @@ import gmongo
 from gmongo.testing import Deployment
 from tests.support.clients import Client, Connect
 
-CLIENT, DATABASE, COLLECTION, OPERATION, BLOCK = 64_000, 32_000, 16_000, 8_000, 4_000
+CLIENT_TIMEOUT_MS, DATABASE_TIMEOUT_MS, COLLECTION_TIMEOUT_MS, BLOCK_TIMEOUT_MS = 64_000, 32_000, 16_000, 4_000
 
 
 @pytest.fixture
 def client(deployment: Deployment, connect: Connect) -> Client:
-    client = connect(deployment, timeoutMS=CLIENT)
+    client = connect(deployment, timeoutMS=CLIENT_TIMEOUT_MS)
     client.db.c.insert_many([{"_id": number} for number in range(6)])
     deployment.commands.clear()
     return client
@@ -35,22 +35,22 @@ def has_received_no_operation(deployment: Deployment) -> bool:
 
 def test_collection_inherits_timeout_of_database_and_client(client, deployment):
     client.db.c.find_one()
-    assert_max_times_below(deployment, "find", CLIENT)
+    assert_max_times_below(deployment, "find", CLIENT_TIMEOUT_MS)
     deployment.commands.clear()
-    database = client.get_database("db", timeout_ms=DATABASE)
-    for each in (database, database.with_options(), client.db.with_options(timeout_ms=DATABASE)):
+    database = client.get_database("db", timeout_ms=DATABASE_TIMEOUT_MS)
+    for each in (database, database.with_options(), client.db.with_options(timeout_ms=DATABASE_TIMEOUT_MS)):
         for collection in (each.c, each["c"], each.get_collection("c"), each.c.with_options(), each.x.y):
             collection.find_one()
-    assert_max_times_below(deployment, "find", DATABASE)
+    assert_max_times_below(deployment, "find", DATABASE_TIMEOUT_MS)
     deployment.commands.clear()
-    own = database.get_collection("c", timeout_ms=COLLECTION)
-    for collection in (own, own.with_options(), own.sub, database.c.with_options(timeout_ms=COLLECTION)):
+    own = database.get_collection("c", timeout_ms=COLLECTION_TIMEOUT_MS)
+    for collection in (own, own.with_options(), own.sub, database.c.with_options(timeout_ms=COLLECTION_TIMEOUT_MS)):
         collection.find_one()
-    assert_max_times_below(deployment, "find", COLLECTION)
+    assert_max_times_below(deployment, "find", COLLECTION_TIMEOUT_MS)
     deployment.commands.clear()
-    with gmongo.timeout(BLOCK / 1000):
+    with gmongo.timeout(BLOCK_TIMEOUT_MS / 1000):
         own.find_one()
-    assert_max_times_below(deployment, "find", BLOCK)
+    assert_max_times_below(deployment, "find", BLOCK_TIMEOUT_MS)
 
 
 @pytest.mark.parametrize(

@@ -159,10 +159,10 @@ def test_draining_connection_does_not_keep_event_loop_alive_until_reply(client, 
     interrupt_late_find(client, server)
     (pool,) = client._topology.pools()
     (connection,) = pool.machine.draining
-    eventually(lambda: not connection._transport._readable.ref)
+    eventually(lambda: not connection._transport._read_watcher.ref)
     server.release()
     eventually(lambda: connection_counts(client) == (1, 1, 0, 0))
-    assert connection._transport._readable.ref
+    assert connection._transport._read_watcher.ref
 
 
 @pytest.mark.parametrize("reply_is_late", [False, True])
@@ -208,7 +208,7 @@ def test_drain_late_replies_bytes_does_not_limit_the_next_reply(create_client, s
 
 
 # Cause of the close -> client options, and attributes of the server
-CLOSING: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
+CLOSE_CAUSES: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
     "drainLateRepliesMS": ({"drainLateRepliesMS": 30}, {}),
     "drainLateRepliesBytes": ({"drainLateRepliesBytes": LARGE}, {"filling": bytes(LARGE)}),
     "first part of a large reply": ({"drainLateRepliesBytes": LARGE}, {"filling": bytes(LARGE), "pieces": [70_000]}),
@@ -222,9 +222,9 @@ CLOSING: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("cause", CLOSING)
+@pytest.mark.parametrize("cause", CLOSE_CAUSES)
 def test_each_listed_cause_closes_draining_connection(cause, create_client, server, pool_recorder):
-    options, attributes = CLOSING[cause]
+    options, attributes = CLOSE_CAUSES[cause]
     for name, value in attributes.items():
         setattr(server, name, value)
     client = create_client(drainLateReplies=True, **{"drainLateRepliesMS": 10_000, **options})

@@ -24,7 +24,7 @@ def structured_message(formatted: list[str] | None = None) -> Structured:
     return Structured({"message": "Hello", "a": 1}, {"lazy": (format_value, 2)})
 
 
-WHOLE = {"message": "Hello", "a": 1, "lazy": "text 2"}
+FORMATTED_FIELDS = {"message": "Hello", "a": 1, "lazy": "text 2"}
 ACCESSES: dict[str, Callable[[Structured], Any]] = {
     "dict": dict,
     "unpacking": lambda fields: {**fields},
@@ -45,7 +45,7 @@ ACCESSES: dict[str, Callable[[Structured], Any]] = {
 
 @pytest.mark.parametrize("access", ACCESSES)
 def test_every_access_to_structured_message_returns_formatted_values(access: str) -> None:
-    assert ACCESSES[access](structured_message()) == WHOLE
+    assert ACCESSES[access](structured_message()) == FORMATTED_FIELDS
 
 
 def test_structured_message_formats_each_value_once_at_first_access() -> None:
@@ -62,15 +62,15 @@ def test_log_record_is_formatted_only_when_a_handler_reads_it(caplog: pytest.Log
     formatted: list[str] = []
     fields = structured_message(formatted)
     logger = logging.getLogger("gmongo.command")
-    quiet = logging.NullHandler()
-    logger.addHandler(quiet)
+    null_handler = logging.NullHandler()
+    logger.addHandler(null_handler)
     logger.propagate = False
     try:
         logs.log(logger, Details(fields), fields, logging.CRITICAL)
         assert not formatted
     finally:
         logger.propagate = True
-        logger.removeHandler(quiet)
+        logger.removeHandler(null_handler)
     logs.log(logger, Details(fields), fields, logging.CRITICAL)
     assert caplog.messages == ["Hello: a=1, lazy=text 2"]
-    assert caplog.records[0].structured == WHOLE  # type: ignore[attr-defined]
+    assert caplog.records[0].structured == FORMATTED_FIELDS  # type: ignore[attr-defined]

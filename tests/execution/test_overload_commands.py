@@ -23,13 +23,13 @@ from tests.execution.harness import (
     set_tokens,
     tokens_of,
 )
-from tests.execution.operations import WITH_SESSION
+from tests.execution.operations import SESSION_OPERATIONS
 from tests.support.clients import Client, Connect
 from tests.support.server import ScriptedServer
 
 # Each row contains the name of a command, and a function that sends the command.
 COMMANDS: dict[str, tuple[str, Callable[[Client], Any]]] = {
-    **{case: (name, partial(run, s=None)) for case, (name, run) in WITH_SESSION.items()},
+    **{case: (name, partial(run, s=None)) for case, (name, run) in SESSION_OPERATIONS.items()},
     "aggregate with $out": ("aggregate", lambda client: client.db.c.aggregate([{"$match": {}}, {"$out": "copy"}])),
     "getMore": ("getMore", lambda client: list(client.db.c.find(batch_size=2))),
     "getMore of an aggregate": ("getMore", lambda client: list(client.db.c.aggregate([{"$match": {}}], batchSize=2))),

@@ -1,6 +1,6 @@
 """Each handshake has the field `backpressure`.
 
-The driver retries an overloaded command for each value of the field in the hello reply.
+The driver retries an overloaded command, whatever value the field has in the hello reply.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def test_only_first_hello_of_monitor_has_field_backpressure() -> None:
 def test_each_value_of_hello_field_backpressure_permits_retry(
     connect: Connect, backoffs: list[float], reply: dict[str, Any]
 ) -> None:
-    with ScriptedReplicaSet(1) as members:
-        (server,) = members.members
+    with ScriptedReplicaSet(1) as replica_set:
+        (server,) = replica_set.members
         server.hello_extra.update(reply)
         client = connect(f"mongodb://{server.name}")
         reply_in_sequence(server, "ping", overload_reply())

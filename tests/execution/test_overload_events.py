@@ -18,7 +18,7 @@ from tests.support.clients import Client
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 
-PAIRS = ["CommandStarted", "CommandFailed"]
+FAILED_ATTEMPT_EVENTS = ["CommandStarted", "CommandFailed"]
 CASES: dict[str, tuple[list[Any], int, bool]] = {
     "two overload errors": ([overload_reply(), overload_reply()], 3, True),
     "only overload errors": ([overload_reply()] * 9, 6, False),
@@ -43,7 +43,7 @@ def test_each_attempt_publishes_and_logs_start_and_end_of_command(
             with pytest.raises(OperationFailure):
                 scripted_client.db.c.update_many({}, {"$set": {"x": 1}})
     ending = "CommandSucceeded" if succeeds else "CommandFailed"
-    assert events_of_command(recorder, "update") == PAIRS * (attempts - 1) + ["CommandStarted", ending]
+    assert events_of_command(recorder, "update") == FAILED_ATTEMPT_EVENTS * (attempts - 1) + ["CommandStarted", ending]
     ended = recorder.events_named("CommandSucceeded") + recorder.events_named("CommandFailed")
     started = [event.request_id for event in recorder.events_named("CommandStarted")]
     assert sorted(event.request_id for event in ended) == sorted(set(started))

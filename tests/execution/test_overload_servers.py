@@ -14,8 +14,8 @@ from tests.support.wait import eventually
 ROUNDS = 8
 
 
-def wait_for_discovery(client: Client, count: int) -> Client:
-    eventually(lambda: len(client.nodes) == count)
+def wait_for_discovery(client: Client, server_count: int) -> Client:
+    eventually(lambda: len(client.nodes) == server_count)
     return client
 
 

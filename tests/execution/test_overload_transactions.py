@@ -8,7 +8,7 @@ from gmongo.errors import OperationFailure
 from gmongo.execution.retry import RetryPolicy, with_retry_writes_hint
 from gmongo.testing import Deployment
 from tests.execution.harness import (
-    BOTH,
+    BOTH_LABELS,
     assert_no_resource_in_use,
     error_reply,
     fail,
@@ -44,7 +44,7 @@ def test_retry_after_transient_label_uses_the_same_mongos(connect: Connect, back
             cluster.commands.clear()
             with client.start_session() as session, session.start_transaction():
                 client.db.c.insert_one({"_id": 2 * turn}, session=session)
-                fail(cluster, "insert", times=1, labels=[*BOTH, "TransientTransactionError"])
+                fail(cluster, "insert", times=1, labels=[*BOTH_LABELS, "TransientTransactionError"])
                 client.db.c.insert_one({"_id": 2 * turn + 1}, session=session)
                 fail(cluster, "insert", times=0)
             assert len(set(receiving_members(cluster, "insert"))) == 1
@@ -53,22 +53,22 @@ def test_retry_after_transient_label_uses_the_same_mongos(connect: Connect, back
 
 @pytest.mark.requirement("BP-07", "LB-57")
 @pytest.mark.parametrize("command_name", ["abortTransaction", "commitTransaction"])
-@pytest.mark.parametrize("failures", [1, 5])
+@pytest.mark.parametrize("failure_count", [1, 5])
 @pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
 def test_retried_commit_or_abort_uses_the_connection_of_the_transaction(
-    connect: Connect, backoffs: list[float], kind: str, failures: int, command_name: str
+    connect: Connect, backoffs: list[float], kind: str, failure_count: int, command_name: str
 ) -> None:
     with getattr(Deployment, kind)(2) as cluster:
         client = connect(cluster, localThresholdMS=1000)
         for turn in range(3):
             cluster.commands.clear()
-            fail(cluster, command_name, times=failures)
+            fail(cluster, command_name, times=failure_count)
             session = client.start_session()
             session.start_transaction()
             client.db.c.insert_one({"_id": turn}, session=session)
             session.abort_transaction() if command_name == "abortTransaction" else session.commit_transaction()
             sent = cluster.commands.named("insert", command_name)
-            assert len(sent) == failures + 2
+            assert len(sent) == failure_count + 2
             assert len({(command.member, command.connection) for command in sent}) == 1
             session.end_session()
             assert_no_resource_in_use(client)
@@ -98,8 +98,8 @@ def test_retry_of_rejected_write_may_omit_transaction_number(
     may have executed the write (BP-A16).
     """
     scripted_client.db.c.find_one()
-    numbers = iter([True, False])
-    monkeypatch.setattr(RetryPolicy, "retry_writes", property(lambda self: next(numbers)), raising=False)
+    support_flags = iter([True, False])
+    monkeypatch.setattr(RetryPolicy, "retry_writes", property(lambda self: next(support_flags)), raising=False)
     reply_in_sequence(server, "insert", overload_reply())
     scripted_client.db.c.insert_one({})
     assert ["txnNumber" in command for command in server.commands("insert")] == [True, False]

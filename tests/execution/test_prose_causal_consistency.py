@@ -1,6 +1,6 @@
 """Prose tests of the Causal Consistency specification, which has no test 10.
 
-Test 3 of the Driver Sessions specification contains test 12.
+Test 3 of the Driver Sessions specification covers test 12.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
 from tests.execution.harness import fail
-from tests.execution.operations import WITH_SESSION
+from tests.execution.operations import SESSION_OPERATIONS
 from tests.support.clients import Client, Connect
 from tests.support.recorder import Recorder
 
@@ -57,7 +57,7 @@ def test_1_2_first_read_sends_no_after_cluster_time(deployment: Deployment, clie
 def test_4_13_operation_sends_operation_time_of_find_one(
     deployment: Deployment, client: Client, collection: Any, operation: str
 ) -> None:
-    name, run = WITH_SESSION[operation]
+    name, run = SESSION_OPERATIONS[operation]
     with client.start_session(causal_consistency=True) as session:
         collection.find_one({}, session=session)
         time = session.operation_time
@@ -72,7 +72,7 @@ def test_3_5_find_one_sends_operation_time_of_previous_operation(
     deployment: Deployment, client: Client, collection: Any, recorder: Recorder, operation: str, operation_fails: bool
 ) -> None:
     """Check that an operation sets the operationTime of the session, even if the operation fails."""
-    name, run = WITH_SESSION[operation]
+    name, run = SESSION_OPERATIONS[operation]
     with client.start_session(causal_consistency=True) as session:
         if operation_fails:
             fail(deployment, name, times=1, labels=None, code=2)
@@ -91,7 +91,7 @@ def test_3_5_find_one_sends_operation_time_of_previous_operation(
 def test_6_session_without_causal_consistency_sends_no_after_cluster_time(
     deployment: Deployment, client: Client, collection: Any, read: str
 ) -> None:
-    name, run = WITH_SESSION[read]
+    name, run = SESSION_OPERATIONS[read]
     with client.start_session(causal_consistency=False) as session:
         run(client, session)
         assert session.operation_time is not None
@@ -121,7 +121,7 @@ def test_8_9_read_concern_level_is_merged_with_after_cluster_time(
 
     Check that the driver sends a custom level together with afterClusterTime (test 9).
     """
-    name, run = WITH_SESSION[read]
+    name, run = SESSION_OPERATIONS[read]
     client = connect(deployment, **({"readConcernLevel": level} if level else {}))
     with client.start_session(causal_consistency=True) as session:
         client.db.c.find_one({}, session=session)

@@ -10,13 +10,13 @@ import pytest
 
 from gmongo.errors import AutoReconnect, NotPrimaryError, OperationFailure, WriteConcernError
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, NO_WRITES, RETRYABLE, events_of_command, fail
+from tests.execution.harness import BOTH_LABELS, NO_WRITES, RETRYABLE, events_of_command, fail
 from tests.support.clients import Client, Connect
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
 
-LABEL = "RetryableWriteError"
+WRITE_LABEL = "RetryableWriteError"
 
 
 class OperationKind(NamedTuple):
@@ -28,7 +28,7 @@ class OperationKind(NamedTuple):
 
 
 READ = OperationKind("find", lambda client: client.db.c.find_one(), None)
-WRITE = OperationKind("insert", lambda client: client.db.c.insert_one({}), [LABEL])
+WRITE = OperationKind("insert", lambda client: client.db.c.insert_one({}), [WRITE_LABEL])
 read_and_write = pytest.mark.parametrize("kind", [READ, WRITE], ids=["read", "write"])
 
 
@@ -46,10 +46,10 @@ def test_operation_is_retried_after_pool_cleared_error(
     with Deployment.replica_set(1) as deployment:
         client = connect(deployment, maxPoolSize=1, serverMonitoringMode="poll")
         fail(deployment, kind.command, times=1, code=91, labels=kind.labels, blockConnection=True, blockTimeMS=100)
-        both = [gevent.spawn(kind.run, client) for _ in range(2)]
-        gevent.joinall(both, timeout=5, raise_error=True)
-        kinds = ["ConnectionCheckedOut", "PoolCleared", "ConnectionCheckOutFailed"]
-        assert recorder.lines_starting_with(*kinds)[:3] == kinds
+        greenlets = [gevent.spawn(kind.run, client) for _ in range(2)]
+        gevent.joinall(greenlets, timeout=5, raise_error=True)
+        event_names = ["ConnectionCheckedOut", "PoolCleared", "ConnectionCheckOutFailed"]
+        assert recorder.lines_starting_with(*event_names)[:3] == event_names
         (failed,) = recorder.events_named("ConnectionCheckOutFailed")
         assert failed.reason == "connectionError"
         assert events_of_command(recorder, kind.command).count("CommandStarted") == 3
@@ -77,8 +77,8 @@ def test_operation_is_retried_on_the_only_mongos(connect: Connect, recorder: Rec
     """Run test 2.2 of Retryable Reads and test 5 of Retryable Writes."""
     with Deployment.sharded(1) as cluster:
         client = connect(cluster, directConnection=False)
-        closes = {"closeConnection": True} if kind is WRITE else {}
-        fail(cluster, kind.command, times=1, code=6, labels=kind.labels, **closes)
+        fault_data = {"closeConnection": True} if kind is WRITE else {}
+        fail(cluster, kind.command, times=1, code=6, labels=kind.labels, **fault_data)
         kind.run(client)
         assert len(addresses_of_events(recorder, "CommandFailed")) == 1
         assert addresses_of_events(recorder, "CommandSucceeded") == addresses_of_events(recorder, "CommandFailed")
@@ -86,7 +86,7 @@ def test_operation_is_retried_on_the_only_mongos(connect: Connect, recorder: Rec
 
 @pytest.mark.parametrize(
     ("labels", "options", "uses_same_member"),
-    [(BOTH, {"enableOverloadRetargeting": True}, False), ([RETRYABLE], {}, True), (BOTH, {}, True)],
+    [(BOTH_LABELS, {"enableOverloadRetargeting": True}, False), ([RETRYABLE], {}, True), (BOTH_LABELS, {}, True)],
     ids=["3.1", "3.2", "3.3"],
 )
 def test_only_overload_errors_with_retargeting_are_retried_on_another_member(
@@ -98,10 +98,10 @@ def test_only_overload_errors_with_retargeting_are_retried_on_another_member(
     uses_same_member: bool,
 ) -> None:
     """Run the tests 3.1, 3.2 and 3.3 of Retryable Reads."""
-    with Deployment.replica_set(3) as members:
-        client = connect(members, readPreference="primaryPreferred", **options)
+    with Deployment.replica_set(3) as deployment:
+        client = connect(deployment, readPreference="primaryPreferred", **options)
         eventually(lambda: client.primary and len(client.secondaries) == 2)
-        fail(members, "find", times=1, code=6, labels=labels, member=members.members.primary)
+        fail(deployment, "find", times=1, code=6, labels=labels, member=deployment.members.primary)
         client.db.c.find_one()
         (failed,), (succeeded,) = (
             addresses_of_events(recorder, "CommandFailed"),
@@ -130,11 +130,11 @@ def test_write_concern_error_is_raised_if_retry_fails_with_no_writes_performed(
 ) -> None:
     """Run test 3 of Retryable Writes."""
     client = connect(deployment, serverMonitoringMode="poll")
-    fail(deployment, "insert", times=1, code=None, labels=[LABEL], writeConcernError={"code": 91, "errmsg": "shutting"})
+    fail(deployment, "insert", times=1, code=None, labels=[WRITE_LABEL], writeConcernError={"code": 91, "errmsg": "x"})
 
     def set_next_fail_point(event: Any) -> None:
         if event.command_name == "insert" and event.reply.get("writeConcernError", {}).get("code") == 91:
-            fail(deployment, "insert", times=1, code=10107, labels=[LABEL, NO_WRITES])
+            fail(deployment, "insert", times=1, code=10107, labels=[WRITE_LABEL, NO_WRITES])
 
     recorder.hooks["CommandSucceeded"] = set_next_fail_point
     with pytest.raises(WriteConcernError) as raised:
@@ -159,11 +159,11 @@ def test_last_error_with_writes_is_raised_after_several_errors(
     """Run test 6 of Retryable Writes."""
     first, code, others, expected = WRITE_ERRORS[case]
     client = connect(deployment, serverMonitoringMode="poll", maxAdaptiveRetries=2)
-    fail(deployment, "insert", times=1, code=91, labels=[*BOTH, *first])
+    fail(deployment, "insert", times=1, code=91, labels=[*BOTH_LABELS, *first])
 
     def set_next_fail_point(event: Any) -> None:
         if event.command_name == "insert" and event.failure.get("code") == 91:
-            fail(deployment, "insert", code=code, labels=[*BOTH, *others])
+            fail(deployment, "insert", code=code, labels=[*BOTH_LABELS, *others])
 
     recorder.hooks["CommandFailed"] = set_next_fail_point
     with pytest.raises(AutoReconnect) as raised:

@@ -18,7 +18,7 @@ from gmongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondar
 from gmongo.testing import Deployment
 from gmongo.write_concern import WriteConcern
 from tests.execution.harness import assert_no_resource_in_use
-from tests.execution.operations import WITH_SESSION, skip_if_too_old
+from tests.execution.operations import SESSION_OPERATIONS, skip_if_too_old
 from tests.support.clients import Client, Connect
 from tests.support.programs import run_program
 from tests.support.recorder import Recorder
@@ -28,7 +28,9 @@ from tests.support.wait import eventually
 
 @pytest.fixture(autouse=True)
 def no_session_stays_checked_out(connect: Connect, monkeypatch: Any) -> Iterator[None]:
-    """Check after each test that the clients of the test have checked out no session (test 10)."""
+    """Check after each test that its clients have no session that is still checked out
+    (prose test 10).
+    """
     clients: list[Client] = []
     original = MongoClient.__init__
 
@@ -94,9 +96,9 @@ def test_3_commands_send_cluster_time_of_the_previous_reply(
         assert second.get("$clusterTime") == reply.get("$clusterTime")
 
 
-@pytest.mark.parametrize("operation", WITH_SESSION)
+@pytest.mark.parametrize("operation", SESSION_OPERATIONS)
 def test_4_operation_sends_explicit_or_implicit_session_id(client: Client, recorder: Recorder, operation: str) -> None:
-    name, run = WITH_SESSION[operation]
+    name, run = SESSION_OPERATIONS[operation]
     skip_if_too_old(client, operation)
     client.db.c.insert_many([{"_id": 1}, {"_id": 2}])
     recorder.clear()
@@ -114,19 +116,19 @@ def test_4_operation_sends_explicit_or_implicit_session_id(client: Client, recor
         assert all(lsid and lsid != session.session_id for lsid in lsids_of(recorder, name))
 
 
-@pytest.mark.parametrize("operation", WITH_SESSION)
+@pytest.mark.parametrize("operation", SESSION_OPERATIONS)
 def test_5_session_of_another_client_raises_invalid_operation(
     deployment: Deployment, connect: Connect, client: Client, operation: str
 ) -> None:
-    name, run = WITH_SESSION[operation]
+    name, run = SESSION_OPERATIONS[operation]
     with connect(deployment).start_session() as foreign, pytest.raises(InvalidOperation, match="MongoClient"):
         run(client, foreign)
     assert deployment.commands.named(name) == []
 
 
-@pytest.mark.parametrize("operation", WITH_SESSION)
+@pytest.mark.parametrize("operation", SESSION_OPERATIONS)
 def test_6_ended_session_raises_invalid_operation(deployment: Deployment, client: Client, operation: str) -> None:
-    name, run = WITH_SESSION[operation]
+    name, run = SESSION_OPERATIONS[operation]
     with client.start_session() as session:
         pass
     with pytest.raises(InvalidOperation, match="ended"):
@@ -170,13 +172,13 @@ def test_11_get_more_uses_session_of_find(
         assert find["id"] != bytes(16)
 
 
-FORKING = """
+FORK_PROGRAM_START = """
 import os
 from gmongo import MongoClient
 
 client = MongoClient("127.0.0.1:1", connect=False)
 
-def in_child(check):
+def run_in_child(check):
     child = os.fork()
     if not child:
         status = 1
@@ -191,17 +193,17 @@ def new_session_id():
     with client.start_session() as session:
         return session.session_id
 """
-TEST_12 = """
+PROGRAM_OF_TEST_12 = """
 used = new_session_id()
 
 def check():
     assert new_session_id() != used
 
-in_child(check)
+run_in_child(check)
 assert new_session_id() == used
 print("done")
 """
-TEST_13 = """
+PROGRAM_OF_TEST_13 = """
 session = client.start_session()
 used = session.session_id
 
@@ -209,20 +211,20 @@ def check():
     session.end_session()
     assert new_session_id() != used
 
-in_child(check)
+run_in_child(check)
 session.end_session()
 assert new_session_id() == used
 print("done")
 """
 
 
-@pytest.mark.parametrize("program", [TEST_12, TEST_13], ids=["12", "13"])
+@pytest.mark.parametrize("program", [PROGRAM_OF_TEST_12, PROGRAM_OF_TEST_13], ids=["12", "13"])
 def test_12_13_forked_child_uses_no_session_of_parent(program: str) -> None:
     """Check that the forked child clears the session pool (test 12).
 
     Check that the child does not return sessions of the parent to the session pool (test 13).
     """
-    assert run_program(FORKING + program) == "done\n"
+    assert run_program(FORK_PROGRAM_START + program) == "done\n"
 
 
 def test_14_session_is_allocated_after_check_out(deployment: Deployment, connect: Connect, recorder: Recorder) -> None:
@@ -238,13 +240,13 @@ def test_14_session_is_allocated_after_check_out(deployment: Deployment, connect
         lambda: collection.find_one_and_replace({}, {"a": 1}),
         lambda: list(collection.find()),
     ]
-    used = []
+    counts = []
     for _ in range(5):
         recorder.clear()
         gevent.joinall([gevent.spawn(run) for run in concurrent], timeout=5, raise_error=True)
-        used.append(len({bytes(event.command["lsid"]["id"]) for event in recorder.events_named("CommandStarted")}))
-    assert 1 in used
-    assert max(used) < len(concurrent)
+        counts.append(len({bytes(event.command["lsid"]["id"]) for event in recorder.events_named("CommandStarted")}))
+    assert 1 in counts
+    assert max(counts) < len(concurrent)
 
 
 @pytest.fixture

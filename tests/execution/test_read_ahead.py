@@ -259,11 +259,11 @@ def test_pending_get_more_of_read_ahead_does_not_keep_event_loop_alive(server: S
     next(cursor)
     server.wait_for("getMore")
     (connection,) = client._topology.pools()[0].machine.in_use
-    assert not connection._transport._readable.ref
+    assert not connection._transport._read_watcher.ref
     gate.set()
     eventually(lambda: not client._cursor_killer.reading)
     assert client._topology.pools()[0].machine.available[0] is connection
-    assert connection._transport._readable.ref
+    assert connection._transport._read_watcher.ref
     cursor.close()
 
 

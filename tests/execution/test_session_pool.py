@@ -81,9 +81,9 @@ def test_ended_implicit_session_returns_to_pool_after_last_operation(pool: Serve
 
 def test_forked_child_neither_reuses_nor_ends_sessions_of_parent(pool: ServerSessionPool) -> None:
     implicit, used = ImplicitSession(pool), pool.acquire()
-    parents = implicit.server_session
+    parent_session = implicit.server_session
     pool.release(pool.acquire())
-    assert (parents.epoch, len(pool), pool.in_use) == (0, 1, 2)
+    assert (parent_session.epoch, len(pool), pool.in_use) == (0, 1, 2)
     pool.forget()
     assert (len(pool), pool.in_use) == (0, 0)
     pool.release(used)
@@ -91,9 +91,9 @@ def test_forked_child_neither_reuses_nor_ends_sessions_of_parent(pool: ServerSes
     own = pool.acquire()
     assert (own.epoch, pool.in_use) == (1, 1)
     for epoch, kept in ((0, True), (1, False)):
-        implicit._server_session = parents
+        implicit._server_session = parent_session
         implicit.begin(SimpleNamespace(epoch=epoch), SimpleNamespace())  # type: ignore[arg-type]
-        assert (implicit._server_session is parents) is kept
+        assert (implicit._server_session is parent_session) is kept
     assert pool.in_use == 1
     assert pool.drain() == [] and pool.release(own) is None and pool.drain() == [own.lsid]
     assert len(pool) == 0

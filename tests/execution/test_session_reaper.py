@@ -43,11 +43,13 @@ OPERATIONS: dict[str, tuple[str, Callable[[Client], Any]]] = {
 
 
 def run_and_kill(deployment: Deployment, command: str, run: Callable[[], Any], milliseconds: int = 10_000) -> bytes:
-    """Run a command in a greenlet, and kill the greenlet after the server has received the command."""
+    """Run a command in a greenlet, and kill the greenlet after the server has received the
+    command.
+    """
     delay_replies(deployment, command, milliseconds=milliseconds, times=1)
-    received = len(deployment.commands.named(command))
+    received_count = len(deployment.commands.named(command))
     running = gevent.spawn(run)
-    eventually(lambda: len(deployment.commands.named(command)) > received)
+    eventually(lambda: len(deployment.commands.named(command)) > received_count)
     running.kill()
     return bytes(deployment.commands.named(command)[-1].body["lsid"]["id"])
 
@@ -82,12 +84,12 @@ def test_sessions_of_commands_interrupted_together_are_killed_by_one_command(dep
     assert [len(sessions) for sessions in killed_sessions(deployment)] == [5]
 
 
-@pytest.mark.parametrize(("milliseconds", "kills"), [(50, 0), (300, 1)])
-def test_session_is_reused_after_late_reply(milliseconds, kills, deployment, connect):
+@pytest.mark.parametrize(("milliseconds", "kill_count"), [(50, 0), (300, 1)])
+def test_session_is_reused_after_late_reply(milliseconds, kill_count, deployment, connect):
     client = connect(deployment, drainLateReplies=True)
     session = run_and_kill(deployment, "find", lambda: client.db.c.find_one({}), milliseconds)
     gevent.sleep(5)
-    assert killed_sessions(deployment) == [[session]] * kills
+    assert killed_sessions(deployment) == [[session]] * kill_count
     assert session in idle_sessions(client)
 
 
@@ -113,7 +115,7 @@ class QueueWithoutIteration(deque[Any]):
 
 def test_client_close_allows_finalisers_to_add_sessions_at_any_moment(deployment, connect):
     client = connect(deployment)
-    client._session_reaper._taken = QueueWithoutIteration()
+    client._session_reaper._taken_sessions = QueueWithoutIteration()
     session = run_and_kill(deployment, "find", lambda: client.db.c.find_one({}))
     client.close()
     assert killed_sessions(deployment) == [[session]]

@@ -12,7 +12,7 @@ import gmongo
 from gmongo.client_session import ClientSession
 from gmongo.errors import ExecutionTimeout, NetworkTimeout, PyMongoError
 from gmongo.testing import Deployment, VirtualTime
-from tests.execution.harness import BOTH, assert_no_resource_in_use, delay_replies, fail
+from tests.execution.harness import BOTH_LABELS, assert_no_resource_in_use, delay_replies, fail
 from tests.support.clients import Client
 from tests.support.fail_points import block
 from tests.support.wait import eventually
@@ -58,7 +58,7 @@ def test_kill_during_backoff_of_with_transaction_leaves_no_transaction(
 def test_overload_error_in_callback_retries_only_the_operation(
     deployment: Deployment, client: Client, backoffs: list[float]
 ) -> None:
-    fail(deployment, "insert", times=3, labels=[*BOTH, TRANSIENT])
+    fail(deployment, "insert", times=3, labels=[*BOTH_LABELS, TRANSIENT])
     calls: list[Any] = []
     with client.start_session() as session:
         session.with_transaction(lambda s: calls.append(client.db.c.insert_one({}, session=s)))
@@ -108,8 +108,8 @@ def test_transaction_timeout_names_missing_primary(deployment: Deployment, clien
         client.db.c.insert_one({}, session=session)
 
     client.db.c.find_one()
-    missing = r"ran out of time: .* \(no server accepts writes: ReplicaSetNoPrimary\)$"
-    with client.start_session() as session, gmongo.timeout(1), pytest.raises(ExecutionTimeout, match=missing):
+    message = r"ran out of time: .* \(no server accepts writes: ReplicaSetNoPrimary\)$"
+    with client.start_session() as session, gmongo.timeout(1), pytest.raises(ExecutionTimeout, match=message):
         session.with_transaction(insert_without_primary)
 
 
@@ -163,8 +163,8 @@ def test_greenlet_that_callback_starts_may_use_session_despite_time_limit(deploy
         assert session.with_transaction(insert_in_greenlet)
 
 
-@pytest.mark.parametrize(("end", "count"), [("commit", 1), ("abort", 0)])
-def test_callback_may_end_transaction_within_shorter_limit(deployment: Deployment, end: str, count: int) -> None:
+@pytest.mark.parametrize(("end", "stored_count"), [("commit", 1), ("abort", 0)])
+def test_callback_may_end_transaction_within_shorter_limit(deployment: Deployment, end: str, stored_count: int) -> None:
     with Client(deployment.uri, timeoutMS=5000) as client, client.start_session() as session:
 
         def insert_and_end(session: ClientSession) -> None:
@@ -174,7 +174,7 @@ def test_callback_may_end_transaction_within_shorter_limit(deployment: Deploymen
 
         session.with_transaction(insert_and_end)
         assert len(deployment.commands.named(f"{end}Transaction")) == 1
-        assert client.test.c.count_documents({}) == count
+        assert client.test.c.count_documents({}) == stored_count
 
 
 @pytest.mark.parametrize("form", ["with_transaction", "block"])

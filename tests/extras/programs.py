@@ -22,7 +22,7 @@ from tests.support.proxies import CompressingProxy
 from tests.support.server import ScriptedServer, cursor_reply
 
 # Modules that cannot be imported without an extra.
-NEED_EXTRA = {
+MODULES_OF_EXTRAS = {
     "gmongo.status.screen", "gmongo.status.terminal", "gmongo.testing", "gmongo.wire.ocsp",
     "gmongo.wire.openssl", "gmongo._telemetry.tracing", "gmongo._telemetry.metrics",
     "gmongo._encryption",
@@ -34,7 +34,7 @@ def none() -> None:
     for found in pkgutil.walk_packages(gmongo.__path__, "gmongo.", onerror=lambda _name: None):
         parts = found.name.split(".")
         parents = {".".join(parts[:count]) for count in range(1, len(parts) + 1)}
-        if not parents & NEED_EXTRA and parts[-1] != "__main__":
+        if not parents & MODULES_OF_EXTRAS and parts[-1] != "__main__":
             importlib.import_module(found.name)
     with (
         ScriptedServer() as server,

@@ -23,10 +23,10 @@ from tests.support.recorder import Recorder, short_name
 from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
-BLOCKED = 0.9  # seconds
-LIMIT = 300  # milliseconds
-ENDS = ("HeartbeatSucceeded", "HeartbeatFailed")
-PIECE = 1_000_000  # bytes
+BLOCK_SECONDS = 0.9  # seconds
+LIMIT_MS = 300  # milliseconds
+END_EVENTS = ("HeartbeatSucceeded", "HeartbeatFailed")
+PIECE_SIZE = 1_000_000  # bytes
 
 
 class FailureRecorder(Recorder):
@@ -50,9 +50,9 @@ def has_unread_bytes(connection):
 def block_loop(connection):
     """Block the event loop until the socket of a connection has unread bytes."""
     end = time.monotonic() + 20
-    time.sleep(BLOCKED)
+    time.sleep(BLOCK_SECONDS)
     while not has_unread_bytes(connection) and time.monotonic() < end:
-        time.sleep(BLOCKED)
+        time.sleep(BLOCK_SECONDS)
     assert has_unread_bytes(connection)
 
 
@@ -73,8 +73,8 @@ def read_succeeds(client):
 
 def client_with_connection(deployment, *recorders, **options):
     """Return a client that has an available connection, and clear its recorders."""
-    with MongoClient(deployment.uri) as patient:
-        patient.test.c.insert_one({"_id": 1})
+    with MongoClient(deployment.uri) as default_client:
+        default_client.test.c.insert_one({"_id": 1})
     client = MongoClient(deployment.uri, event_listeners=recorders, **options)
     eventually(lambda: read_succeeds(client))
     for recorder in recorders:
@@ -96,27 +96,27 @@ def deployment():
 def test_check_succeeds_if_reply_arrived_while_loop_was_blocked(deployment, mode):
     """A check may fail only if its reply had not arrived."""
     recorder = FailureRecorder()
-    options = {"connectTimeoutMS": LIMIT, "heartbeatFrequencyMS": 500, "serverMonitoringMode": mode}
+    options = {"connectTimeoutMS": LIMIT_MS, "heartbeatFrequencyMS": 500, "serverMonitoringMode": mode}
     with client_with_connection(deployment, recorder, **options) as client:
         [server] = client._topology.servers.values()
         for round_ in range(6):
             gevent.sleep(0.1 * round_)  # Block the loop at various times after a check.
-            ended = len(recorder.lines_starting_with(*ENDS))
+            end_count = len(recorder.lines_starting_with(*END_EVENTS))
             connection = server.monitor._connection
             awaited = connection is not None and connection.mid_message
             if awaited:
                 block_loop(connection)
             else:
-                time.sleep(BLOCKED)
-            eventually(lambda ended=ended: len(recorder.lines_starting_with(*ENDS)) > ended)
-            next_end = [event for event in recorder.events if short_name(event) in ENDS][ended]
-            assert short_name(next_end) == ENDS[0] or (not awaited and next_end.duration >= LIMIT / 1000)
+                time.sleep(BLOCK_SECONDS)
+            eventually(lambda end_count=end_count: len(recorder.lines_starting_with(*END_EVENTS)) > end_count)
+            next_end = [event for event in recorder.events if short_name(event) in END_EVENTS][end_count]
+            assert short_name(next_end) == END_EVENTS[0] or (not awaited and next_end.duration >= LIMIT_MS / 1000)
         eventually(lambda: read_succeeds(client))
 
 
 def test_operation_succeeds_if_reply_arrived_while_loop_was_blocked(deployment):
     recorder = FailureRecorder()
-    with client_with_connection(deployment, recorder, socketTimeoutMS=LIMIT) as client, gevent.Timeout(30):
+    with client_with_connection(deployment, recorder, socketTimeoutMS=LIMIT_MS) as client, gevent.Timeout(30):
         reader = gevent.spawn(client.test.c.find_one, {"_id": 1})
         gevent.sleep(0)  # the greenlet sends the command
         block_loop(connection_in_use(client))
@@ -127,15 +127,15 @@ def test_operation_succeeds_if_reply_arrived_while_loop_was_blocked(deployment):
 
 @pytest.mark.parametrize("address_count", [1, 2])
 def test_handshake_succeeds_if_loop_was_blocked_during_tcp_connection(deployment, monkeypatch, address_count):
-    """Block the loop for ``connectTimeoutMS``, so that the driver sends its hello later."""
+    """Block the loop for longer than ``connectTimeoutMS`` while the driver connects."""
 
     def start_connecting(transport, address):
         # The new greenlet blocks the event loop while this greenlet waits for the TCP connection.
-        blockers.append(gevent.spawn(time.sleep, BLOCKED))
+        blockers.append(gevent.spawn(time.sleep, BLOCK_SECONDS))
         return real(transport, address)
 
     def send_hello_later(*arguments):
-        gevent.sleep(LIMIT / 3000)  # the network latency of a distant server
+        gevent.sleep(LIMIT_MS / 3000)  # the network latency of a distant server
         return send_hello(*arguments)
 
     def resolve_to_addresses(address, ref):
@@ -143,7 +143,7 @@ def test_handshake_succeeds_if_loop_was_blocked_during_tcp_connection(deployment
         return [(family, (host, port)), (family, ("127.0.0.2", port))][:address_count]
 
     real, resolve, blockers, recorder = Transport.start_connecting, wire_connect.resolve, [], FailureRecorder()
-    options = {"connectTimeoutMS": LIMIT, "retryReads": False}
+    options = {"connectTimeoutMS": LIMIT_MS, "retryReads": False}
     send_hello = handshake.send_hello
     with client_with_connection(deployment, recorder, **options) as client, gevent.Timeout(30):
         monkeypatch.setattr(handshake, "send_hello", send_hello_later)
@@ -159,18 +159,18 @@ def test_operation_succeeds_if_large_reply_is_still_arriving(virtual_time):
     """At the time limit, the driver has not yet read all bytes of the reply."""
 
     def send_in_pieces(peer, message):
-        for start in range(0, len(message), PIECE):
-            peer.send(message[start : start + PIECE])
+        for start in range(0, len(message), PIECE_SIZE):
+            peer.send(message[start : start + PIECE_SIZE])
             started.set()
             gevent.sleep(0.001)
 
     started, recorder = Event(), FailureRecorder()
-    options = {"event_listeners": [recorder], "socketTimeoutMS": LIMIT}
+    options = {"event_listeners": [recorder], "socketTimeoutMS": LIMIT_MS}
     with ScriptedServer() as server, MongoClient(server.name, **options) as client:
         server.replies["find"] = cursor_reply([{"_id": 1, "large": b"x" * 15_000_000}])
         server.fail("find", send_in_pieces)
         reader = gevent.spawn(client.test.c.find_one, {"_id": 1})
         started.wait()
-        virtual_time.suspend(BLOCKED)
+        virtual_time.suspend(BLOCK_SECONDS)
         assert len(reader.get()["large"]) == 15_000_000
         assert not recorder.failures

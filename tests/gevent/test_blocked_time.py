@@ -30,22 +30,22 @@ def driver_processes():
         DriverProgram("blocked_time", DRIVERS[1], plain.uri, encrypted.uri) as pymongo_process,
     ):
         for each in (gmongo_process, pymongo_process):
-            assert each.line() == "ready", each.stderr
+            assert each.read_line() == "ready", each.stderr
         yield gmongo_process, pymongo_process
 
 
 def blocks_less(driver_processes, activity, share):
     """Return True if gmongo blocks the event loop for less than `share` of the time of PyMongo.
 
-    The function compares the minimum of several rounds, because other load increases times. The
+    The function compares the minimum of several measurements, because other load increases times. The
     measurements of the drivers alternate, so that other load of the machine affects both drivers.
     """
-    least = [float("inf")] * len(driver_processes)
+    min_stalls = [float("inf")] * len(driver_processes)
     for number in range(MAX_ROUNDS):
-        rounds = [measure(driver_process, activity) for driver_process in driver_processes]
-        assert rounds[0]["turns"] > 10 or activity == "connect"
-        least = [min(known, each["stall"]) for known, each in zip(least, rounds, strict=True)]
-        if number + 1 >= MIN_ROUNDS and least[0] < least[1] * share:
+        measurements = [measure(driver_process, activity) for driver_process in driver_processes]
+        assert measurements[0]["turns"] > 10 or activity == "connect"
+        min_stalls = [min(known, each["stall"]) for known, each in zip(min_stalls, measurements, strict=True)]
+        if number + 1 >= MIN_ROUNDS and min_stalls[0] < min_stalls[1] * share:
             return True
     return False
 
@@ -56,7 +56,7 @@ def measure(driver_process, activity):
     Return the result of :func:`tests.support.ticker.measure_longest_gap`.
     """
     driver_process.send_line(activity)
-    line = driver_process.line()
+    line = driver_process.read_line()
     assert line, driver_process.stderr
     return json.loads(line)
 

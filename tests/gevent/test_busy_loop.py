@@ -25,12 +25,12 @@ from tests.gevent.switching.operations import OPERATIONS, Operation
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
 
-LIMIT = 0.2  # seconds
-MILLISECONDS = 1000 * LIMIT
-SLICES = (0.005, 0.02)  # seconds that a greenlet computes before each switch to the hub
+LIMIT_SECONDS = 0.2  # seconds
+LIMIT_MS = 1000 * LIMIT_SECONDS
+COMPUTE_SECONDS = (0.005, 0.02)  # seconds that a greenlet computes before each switch to the hub
 
 
-MEMBER = {"setName": "rs", "minWireVersion": 0, "maxWireVersion": 21, "logicalSessionTimeoutMinutes": 30}
+HELLO_FIELDS = {"setName": "rs", "minWireVersion": 0, "maxWireVersion": 21, "logicalSessionTimeoutMinutes": 30}
 
 
 def compute(seconds: float) -> None:
@@ -49,7 +49,7 @@ def measure_in_busy_loop(call: Callable[[], object]) -> tuple[float, float, PyMo
     moments = [begin]
     with gevent.get_hub().loop.check(ref=False) as watcher:
         watcher.start(lambda: moments.append(time.monotonic()))
-        workers = [gevent.spawn(compute, seconds) for seconds in SLICES]
+        workers = [gevent.spawn(compute, seconds) for seconds in COMPUTE_SECONDS]
         try:
             with gevent.Timeout(60):
                 call()
@@ -66,7 +66,7 @@ def find(client: MongoClient[Any]) -> None:
 
 
 def find_in_block(client: MongoClient[Any]) -> None:
-    with gmongo.timeout(LIMIT):
+    with gmongo.timeout(LIMIT_SECONDS):
         client.db.c.find_one()
 
 
@@ -78,15 +78,15 @@ def run_transaction(client: MongoClient[Any]) -> None:
 @pytest.mark.parametrize(
     ("state", "options", "operation"),
     [
-        pytest.param("no server", {"serverSelectionTimeoutMS": MILLISECONDS}, find, id="server selection"),
-        pytest.param("no server", {"timeoutMS": MILLISECONDS}, find, id="server selection under timeoutMS"),
-        pytest.param("no connection", {"connectTimeoutMS": MILLISECONDS}, find, id="connect"),
-        pytest.param("no connection", {"timeoutMS": MILLISECONDS}, find, id="connect under timeoutMS"),
-        pytest.param("connection in use", {"waitQueueTimeoutMS": MILLISECONDS}, find, id="wait queue"),
+        pytest.param("no server", {"serverSelectionTimeoutMS": LIMIT_MS}, find, id="server selection"),
+        pytest.param("no server", {"timeoutMS": LIMIT_MS}, find, id="server selection under timeoutMS"),
+        pytest.param("no connection", {"connectTimeoutMS": LIMIT_MS}, find, id="connect"),
+        pytest.param("no connection", {"timeoutMS": LIMIT_MS}, find, id="connect under timeoutMS"),
+        pytest.param("connection in use", {"waitQueueTimeoutMS": LIMIT_MS}, find, id="wait queue"),
         pytest.param("connection in use", {}, find_in_block, id="wait queue under gmongo.timeout"),
-        pytest.param("idle connection", {"socketTimeoutMS": MILLISECONDS}, find, id="exchange"),
+        pytest.param("idle connection", {"socketTimeoutMS": LIMIT_MS}, find, id="exchange"),
         pytest.param("idle connection", {}, find_in_block, id="exchange under gmongo.timeout"),
-        pytest.param("idle connection", {"timeoutMS": MILLISECONDS}, run_transaction, id="with_transaction"),
+        pytest.param("idle connection", {"timeoutMS": LIMIT_MS}, run_transaction, id="with_transaction"),
     ],
 )
 def test_operation_ends_within_its_limit_and_two_loop_iterations(
@@ -94,7 +94,7 @@ def test_operation_ends_within_its_limit_and_two_loop_iterations(
 ) -> None:
     """Run an operation that waits for a server, a connection or a reply."""
     more = {"maxPoolSize": 1, "retryReads": False, "retryWrites": False, "serverMonitoringMode": "poll"}
-    with ScriptedServer(member=lambda server: {**MEMBER, "hosts": [server.name], "me": server.name}) as server:
+    with ScriptedServer(member=lambda server: {**HELLO_FIELDS, "hosts": [server.name], "me": server.name}) as server:
         if state == "no server":
             server.stop()
         with MongoClient(server.name, replicaSet="rs", **more, **options) as client:
@@ -106,12 +106,12 @@ def test_operation_ends_within_its_limit_and_two_loop_iterations(
             server.answering.clear()
             user_of_connection = gevent.spawn(client.db.c.find_one) if state == "connection in use" else None
             gevent.sleep(0)
-            duration, longest, error = measure_in_busy_loop(lambda: operation(client))
+            duration, longest_iteration, error = measure_in_busy_loop(lambda: operation(client))
             server.answering.set()
             if user_of_connection is not None:
                 user_of_connection.get(timeout=20)
     assert error is not None and error.timeout
-    assert LIMIT <= duration <= LIMIT + 2 * longest
+    assert LIMIT_SECONDS <= duration <= LIMIT_SECONDS + 2 * longest_iteration
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,7 @@ def test_public_operation_ends_within_timeout_and_two_loop_iterations(
     operation: Operation, suspendable_server: Any
 ) -> None:
     def run_with_timeout() -> None:
-        with gmongo.timeout(LIMIT):
+        with gmongo.timeout(LIMIT_SECONDS):
             operation.run_operation(run_state)
 
     with MongoClient(suspendable_server.uri) as client:
@@ -149,8 +149,8 @@ def test_public_operation_ends_within_timeout_and_two_loop_iterations(
         operation.prepare(run_state)
         suspendable_server.suspend()
         try:
-            duration, longest, error = measure_in_busy_loop(run_with_timeout)
+            duration, longest_iteration, error = measure_in_busy_loop(run_with_timeout)
         finally:
             suspendable_server.resume()
     assert error is None or error.timeout, repr(error)
-    assert duration <= LIMIT + 2 * longest
+    assert duration <= LIMIT_SECONDS + 2 * longest_iteration

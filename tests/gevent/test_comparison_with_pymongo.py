@@ -18,10 +18,10 @@ from tests.support.wait import until
 
 pytestmark = pytest.mark.long
 
-WAITERS = 1000
+WAITER_COUNT = 1000
 
 
-SCENARIOS = (
+SCENARIO_GROUPS = (
     ("first use", "find_one", "insert_one"),
     ("find and getMore", "check-out from a full pool"),
     ("transaction",),
@@ -46,7 +46,7 @@ def run_groups(program, driver, *arguments, groups):
 
 def test_interruption_at_any_switch_loses_nothing():
     """Interrupt by a kill, by a timeout of the application, and by a kill followed by a timeout."""
-    outcomes = run_both(lambda driver: run_groups("interruptions", driver, groups=SCENARIOS))
+    outcomes = run_both(lambda driver: run_groups("interruptions", driver, groups=SCENARIO_GROUPS))
     for driver, tallies in outcomes.items():
         total = sum((Counter(tally) for tally in tallies.values()), Counter())
         print(f"{driver}, all scenarios: {dict(total)}")
@@ -59,17 +59,17 @@ def run_outage(driver):
     """Run 1,000 waiting greenlets, and return the outcomes of the greenlets and the CPU time."""
     with (
         Deployment.replica_set(members=1) as deployment,
-        DriverProgram("outage_reads", driver, deployment.uri) as each,
+        DriverProgram("outage_reads", driver, deployment.uri) as program,
     ):
-        assert each.line() == "ready", each.stderr
+        assert program.read_line() == "ready", program.stderr
         deployment.members[0].kill()
-        each.send_line()
-        return {"CPU": float(each.line()), **json.loads(each.remaining_output())}
+        program.send_line()
+        return {"CPU": float(program.read_line()), **json.loads(program.read_remaining_output())}
 
 
 def test_application_timeouts_in_outage_raise_only_their_own_exception():
     outcomes = run_both(run_outage)
-    assert outcomes["gmongo"]["errors"] == {"its own Timeout": WAITERS}
+    assert outcomes["gmongo"]["errors"] == {"its own Timeout": WAITER_COUNT}
     assert outcomes["gmongo"]["CPU"] < outcomes["pymongo"]["CPU"]
 
 
@@ -79,30 +79,30 @@ FORK_FUNCTIONS = ("os", "gevent", "multiprocessing")
 def run_fork(driver, fork_function, state):
     """Use a client, fork with `fork_function`, and return the outcomes of the parent and the child.
 
-    ``sent`` lists the commands of the child on connections of the parent. ``lost`` is the number of
-    parent connections that the child breaks.
+    ``sent`` lists the commands that arrive on connections of the parent after the fork. ``lost`` is
+    the number of parent connections that the child breaks.
     """
     with (
         Deployment.replica_set(members=1) as deployment,
-        DriverProgram("forked_child", driver, deployment.uri, fork_function, state) as each,
+        DriverProgram("forked_child", driver, deployment.uri, fork_function, state) as program,
     ):
-        assert each.line() == "before the fork", each.stderr
+        assert program.read_line() == "before the fork", program.stderr
         (member,) = deployment.members
         if state == "busy":
             until(lambda: len(deployment.commands.named("find")) == 8)
         else:
             until(lambda: not any(connection.busy_with for connection in member.connections.values()))
         before, log = set(member.connections), len(deployment.commands)
-        each.send_line()
-        output = [each.line(), each.line()]
+        program.send_line()
+        output = [program.read_line(), program.read_line()]
         sent = [command.name for command in deployment.commands[log:] if command.connection in before]
         lost = len(before - set(member.connections))
-        each.send_line()
-        output += [json.loads(each.line()), each.remaining_output()]
-        return {"output": output, "sent": sent, "lost": lost, "warnings_and_tracebacks": warnings_and_tracebacks(each)}
+        program.send_line()
+        output += [json.loads(program.read_line()), program.read_remaining_output()]
+        return {"output": output, "sent": sent, "lost": lost, "warnings_and_tracebacks": stderr_counts(program)}
 
 
-def warnings_and_tracebacks(program):
+def stderr_counts(program):
     return {**program.warnings, "tracebacks": program.stderr.count("Traceback")}
 
 

@@ -40,17 +40,17 @@ class SlowNameServer(NameServer):
     def __init__(self) -> None:
         super().__init__()
         self.gate = Event()
-        self.delayed: list[str] = []
-        self._kind = ""
+        self.delayed_queries: list[str] = []
+        self._delayed_type = ""
 
     def delay(self, record_type: str) -> None:
         """Delay the replies to queries of type `record_type` until the test sets ``gate``."""
-        self._kind, self.delayed = record_type, []
+        self._delayed_type, self.delayed_queries = record_type, []
         self.gate.clear()
 
     def _answer(self, data: bytes, client_address: Any) -> None:
-        if (record_type := QTYPE[DNSRecord.parse(data).q.qtype]) == self._kind:
-            self.delayed.append(record_type)
+        if (record_type := QTYPE[DNSRecord.parse(data).q.qtype]) == self._delayed_type:
+            self.delayed_queries.append(record_type)
             self.gate.wait()
         super()._answer(data, client_address)
 
@@ -115,10 +115,10 @@ def client_with_srv_uri() -> MongoClient[Any]:
     return MongoClient(f"mongodb+srv://{CLUSTER}/?tls=false")
 
 
-def start_during_lookup(call: Callable[[], Any], delayed: Callable[[], Any]) -> gevent.Greenlet:
+def start_during_lookup(call: Callable[[], Any], is_delayed: Callable[[], Any]) -> gevent.Greenlet:
     """Start a greenlet that calls `call`. Check that the event loop runs while the lookup waits."""
     user = gevent.spawn(call)
-    eventually(delayed)
+    eventually(is_delayed)
     for _ in range(20):
         gevent.sleep(0)
     assert not user.ready()
@@ -160,7 +160,7 @@ def test_lookup_of_host_name_does_not_block_loop(server, resolver):
 @pytest.mark.parametrize("record_type", ["SRV", "TXT"])
 def test_srv_and_txt_lookups_do_not_block_loop(name_server, record_type):
     name_server.delay(record_type)
-    maker = start_during_lookup(client_with_srv_uri, lambda: name_server.delayed)
+    maker = start_during_lookup(client_with_srv_uri, lambda: name_server.delayed_queries)
     name_server.gate.set()
     with maker.get() as client:
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
@@ -200,7 +200,7 @@ def test_interruption_of_client_creation_ends_immediately(name_server, interrupt
     with assert_no_leaks():
         name_server.delay(record_type)
         maker = gevent.spawn(client_with_srv_uri)
-        eventually(lambda: name_server.delayed)
+        eventually(lambda: name_server.delayed_queries)
         assert_immediate_end(maker, interrupt)
         name_server.gate.set()
     with client_with_srv_uri() as client:
@@ -260,7 +260,7 @@ def test_operation_during_lookup_times_out_after_connect_or_selection_timeout(se
             resolver.gate.set()
 
 
-PATCHED = """
+PATCHED_PROGRAM = """
 from gevent import monkey
 monkey.patch_all()
 import gevent, sys
@@ -278,7 +278,7 @@ with gevent.Timeout(30), ScriptedServer() as server, SlowNameServer() as name_se
         test_srv_and_txt_lookups_do_not_block_loop(name_server, record_type)
         name_server.delay(record_type)
         maker = gevent.spawn(make)
-        eventually(lambda: name_server.delayed)
+        eventually(lambda: name_server.delayed_queries)
         mine = gevent.Timeout(1000)
         maker.kill(mine)
         print(maker.value is mine)
@@ -296,4 +296,4 @@ def output_of(program: str) -> list[str]:
 
 
 def test_lookups_in_monkey_patched_process_do_not_block_loop():
-    assert output_of(PATCHED) == ["True", "True", "{'_id': 1}", "True"]
+    assert output_of(PATCHED_PROGRAM) == ["True", "True", "{'_id': 1}", "True"]

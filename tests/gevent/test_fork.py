@@ -168,12 +168,13 @@ late = gevent.spawn(outcome, lambda: collection.find_one({"late": 1}))
 def asked():
     pools = client._topology.pools()
     return [each.checked_out_by for pool in pools for each in pool.machine.in_use if each.mid_message]
-eventually(lambda: client._topology.selector.waiting == 1)
+eventually(lambda: client._topology.selector.waiter_count == 1)
 # The read-ahead batch, the exhaust cursor, the change stream and the late reply are pending.
 def all_asked():
     found = [greenlet_ref() for greenlet_ref in asked() if greenlet_ref is not None]
     ahead = any("ReadAhead" in repr(each) for each in found)
-    return ahead and {gevent.getcurrent(), watching, late} <= set(found) and client._executor.overload.bucket.missing
+    bucket = client._executor.overload.bucket
+    return ahead and {gevent.getcurrent(), watching, late} <= set(found) and bucket.missing_tenths
 eventually(all_asked)
 late.kill()
 print([each.ready() for each in (exhausting, waiting, resting, watching)], client.pool_stats()[0]["draining"])
@@ -250,7 +251,7 @@ def delayed_find(server):
     server.replies["release"] = lambda _command: gate.set() or {"ok": 1}
 
 
-READER = """
+READER_PROGRAM = """
 reader = gevent.spawn(client.db.c.find_one, {"_id": "parent"})
 until_sent()
 """
@@ -268,13 +269,13 @@ in_child(work)
 client.admin.command("release")
 print(reader.get()["_id"])
 """
-    assert fork(READER + program).splitlines() == [*(["GreenletExit"] if kill else []), "child", "parent"]
+    assert fork(READER_PROGRAM + program).splitlines() == [*(["GreenletExit"] if kill else []), "child", "parent"]
     first = server.connections_of("find")[0]
     assert "child" not in requested_ids_by_connection(server)[first]
 
 
-INHERITED = "AutoReconnect the cursor was opened before a fork, and belongs to the parent process"
-CURSOR = """
+INHERITED_CURSOR_ERROR = "AutoReconnect the cursor was opened before a fork, and belongs to the parent process"
+CURSOR_PROGRAM = """
 cursor = client.db.c.find({"_id": "parent"})
 next(cursor)
 """
@@ -294,7 +295,7 @@ def work():
 in_child(work)
 print(next(cursor))
 """
-    assert fork(CURSOR + program).splitlines() == [INHERITED, "{'_id': 2}"]
+    assert fork(CURSOR_PROGRAM + program).splitlines() == [INHERITED_CURSOR_ERROR, "{'_id': 2}"]
     assert len(server.commands("getMore")) == 1
     assert not server.commands("killCursors")
 

@@ -57,7 +57,7 @@ def output_of_program(program, *arguments):
         return output_of(child)
 
 
-CHECKPOINT = """
+CHECKPOINT_PROGRAM = """
 from gmongo._background import LongWork
 work = LongWork()
 time.sleep(0.003)
@@ -65,7 +65,7 @@ work.checkpoint()
 """
 
 
-WAKEUP = """
+WAKEUP_PROGRAM = """
 from gmongo._background import Wakeup
 sleeping = gevent.spawn(Wakeup().sleep, 0.0003)
 while not sleeping.ready():
@@ -73,7 +73,7 @@ while not sleeping.ready():
 """
 
 
-LIMITS = """
+LIMITS_PROGRAM = """
 from gmongo.cmap.wait_queue import WaitQueue
 from gmongo.wire.timeout import interrupt_after
 for wait in (lambda: WaitQueue().join().sleep(0.0003, TimeoutError), lambda: gevent.sleep(9)):
@@ -85,7 +85,9 @@ for wait in (lambda: WaitQueue().join().sleep(0.0003, TimeoutError), lambda: gev
 """
 
 
-@pytest.mark.parametrize("program", [CHECKPOINT, WAKEUP, LIMITS], ids=["long work", "background", "limits"])
+@pytest.mark.parametrize(
+    "program", [CHECKPOINT_PROGRAM, WAKEUP_PROGRAM, LIMITS_PROGRAM], ids=["long work", "background", "limits"]
+)
 @pytest.mark.parametrize("loop", ["libev-cext", "libuv-cffi"])
 def test_pauses_shorter_than_millisecond_cause_no_loop_warning(monkeypatch, loop, program):
     """gevent with libuv prints a warning if a timer is shorter than a millisecond."""
@@ -93,7 +95,7 @@ def test_pauses_shorter_than_millisecond_cause_no_loop_warning(monkeypatch, loop
     output_of_program(program)
 
 
-LOOKUP = """
+LOOKUP_PROGRAM = """
 from gmongo.wire import connect
 
 gate, asked = threading.Event(), []
@@ -114,10 +116,10 @@ print(gevent.get_hub().join(timeout=4))
 def test_lookup_does_not_keep_event_loop_alive(monkeypatch, loop):
     """Check that the process ends while the native thread of the lookup still runs."""
     monkeypatch.setenv("GEVENT_LOOP", loop)
-    assert output_of_program(LOOKUP) == "True\nTrue\n"
+    assert output_of_program(LOOKUP_PROGRAM) == "True\nTrue\n"
 
 
-JOIN = """
+JOIN_PROGRAM = """
 client = MongoClient(sys.argv[1], minPoolSize=2)
 client.db.c.find_one()
 print("joined", gevent.get_hub().join(timeout=5), gevent.wait(timeout=5))
@@ -125,7 +127,7 @@ print("joined", gevent.get_hub().join(timeout=5), gevent.wait(timeout=5))
 
 
 def test_hub_join_returns_with_idle_client(server):
-    assert output_of_program(JOIN, server.name) == "joined True True\n"
+    assert output_of_program(JOIN_PROGRAM, server.name) == "joined True True\n"
 
 
 def test_hub_join_waits_for_operation(server):
@@ -163,7 +165,7 @@ def test_dropped_client_is_released_without_garbage_collector(server):
         gc.enable()
 
 
-THREAD = """
+THREAD_PROGRAM = """
 client = MongoClient(sys.argv[1])
 client.db.c.find_one()
 def use():
@@ -182,7 +184,7 @@ own.join()
 
 
 def test_use_of_client_in_another_native_thread_raises_error_with_advice(server):
-    message, *documents = output_of_program(THREAD, server.name).splitlines()
+    message, *documents = output_of_program(THREAD_PROGRAM, server.name).splitlines()
     assert message.startswith("InvalidOperation a MongoClient belongs to the native thread that first used it")
     assert "create a client for each thread" in message
     assert documents == ["{'_id': 5}", "{'_id': 6}"]

@@ -62,7 +62,7 @@ def use(number):
         c.update_one({"_id": number}, {"$set": {"of": number}}, session=session)
     assert list(c.find({"of": number}, batch_size=1)) == [{"_id": number, "of": number}]
 
-def interrupted(number):
+def interrupt(number):
     for milliseconds in (0, 1, 2, 4, 8, 16, 32, 64):
         mine = gevent.Timeout(milliseconds / 1000 + number / 10000)
         try:
@@ -72,10 +72,10 @@ def interrupted(number):
             assert error is mine
             counts["interrupted"] += 1
 
-def dropped(number):
+def drop(number):
     assert MongoClient(uri).test.c.find_one({"_id": -1}) is None
 
-def settled():
+def is_settled():
     (pool,) = client.pool_stats()
     return (pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0)
 
@@ -90,16 +90,16 @@ else:
     listeners = [EventRecorder(), SlowOrFailing()]
 
 with MongoClient(uri, maxPoolSize=3, heartbeatFrequencyMS=500, event_listeners=listeners) as client:
-    acts = (use, interrupted, dropped) if disturbance == "interrupted" else (use, dropped)
-    crowd = [gevent.spawn(each, number) for number in range(20) for each in acts if each is not dropped or number < 2]
+    acts = (use, interrupt, drop) if disturbance == "interrupted" else (use, drop)
+    crowd = [gevent.spawn(each, number) for number in range(20) for each in acts if each is not drop or number < 2]
     gevent.joinall(crowd)
     with gevent.Timeout(10, False):
-        while not settled():
+        while not is_settled():
             time.sleep(0.01)
     (pool,) = client.pool_stats()
     during = {
         "errors": sorted({repr(each.exception) for each in crowd if each.exception}),
-        "settled": settled(),
+        "settled": is_settled(),
         "generation": pool["generation"],
         "sessions": client._executor.sessions.in_use,
         "stored": client.test.c.count_documents({}),

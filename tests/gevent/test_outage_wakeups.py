@@ -18,7 +18,7 @@ from tests.support.wait import becomes_true
 pytestmark = pytest.mark.long
 
 
-WAITERS = 1000
+WAITER_COUNT = 1000
 
 
 @pytest.fixture
@@ -45,15 +45,15 @@ def test_waiter_times_out_and_selects_server_once_per_check(virtual_time, select
         deployment.members[0].kill()
         assert becomes_true(lambda: not client._topology.description.has_known_servers)
         selection_count[0] = 0
-        waiters = [gevent.spawn(client.test.c.find_one) for _ in range(WAITERS)]
-        assert becomes_true(lambda: client._topology.selector.waiting == WAITERS)
+        waiters = [gevent.spawn(client.test.c.find_one) for _ in range(WAITER_COUNT)]
+        assert becomes_true(lambda: client._topology.selector.waiter_count == WAITER_COUNT)
         initial = selection_count[0]
         gevent.joinall(waiters)
         errors = {type(each.exception) for each in waiters}
         assert errors == {ServerSelectionTimeoutError}
         # A greenlet selects a server twice at the start, and once after each check (every 0.5 s).
-        assert initial <= 2 * WAITERS
-        assert selection_count[0] - initial <= 4 * WAITERS
+        assert initial <= 2 * WAITER_COUNT
+        assert selection_count[0] - initial <= 4 * WAITER_COUNT
 
 
 @pytest.mark.parametrize("max_connecting", [2, 5])
@@ -71,19 +71,19 @@ def test_waiters_succeed_in_order_within_max_connecting_handshakes(max_connectin
                 assert client.test.c.find_one({"_id": 1}) == {"_id": 1}
                 order.append(number)
 
-            waiters = [gevent.spawn(find, number) for number in range(WAITERS)]
-            assert becomes_true(lambda: client._topology.selector.waiting == WAITERS)
+            waiters = [gevent.spawn(find, number) for number in range(WAITER_COUNT)]
+            assert becomes_true(lambda: client._topology.selector.waiter_count == WAITER_COUNT)
             most_handshakes = [0]
             member.restart()
             member.delay(0.002)
             while not all(each.ready() for each in waiters):
-                handshaking = [each for each in member.connections.values() if not each.operations["find"]]
+                open_handshakes = [each for each in member.connections.values() if not each.operations["find"]]
                 # The count excludes the two connections of the monitor.
-                most_handshakes[0] = max(most_handshakes[0], len(handshaking) - 2)
+                most_handshakes[0] = max(most_handshakes[0], len(open_handshakes) - 2)
                 gevent.sleep(0.0005)
             assert [each.exception for each in waiters if each.exception] == []
             assert 0 < most_handshakes[0] <= max_connecting
             # The order of concurrent greenlets is undefined. A greenlet whose connection fails may
             # finish much later.
             displacements = sorted(abs(position - number) for position, number in enumerate(order))
-            assert displacements[-WAITERS // 20] <= 2 * 50
+            assert displacements[-WAITER_COUNT // 20] <= 2 * 50

@@ -28,10 +28,10 @@ from tests.gevent.switching.tracing import SecondGreenletStarter
 from tests.support.fail_points import block
 from tests.support.wait import becomes_true, eventually
 
-COUNT = 9
-NUMBERS = list(range(COUNT))
+DOCUMENT_COUNT = 9
+NUMBERS = list(range(DOCUMENT_COUNT))
 # Large documents, so that the driver yields to other greenlets while it decodes a batch.
-LARGE = "x" * 20_000
+LARGE_TEXT = "x" * 20_000
 
 
 class Decoder(TypeDecoder):  # type: ignore[misc]
@@ -63,7 +63,7 @@ class ReaderSetup:
         # decoder has no listener.
         self.client_without_listeners: MongoClient[Any] = MongoClient(deployment.uri, serverMonitoringMode="poll")
         self.decoded = self.client_without_listeners.test.get_collection("documents", codec_options=options)
-        for name, more in (("documents", {}), ("large_documents", {"text": LARGE})):
+        for name, more in (("documents", {}), ("large_documents", {"text": LARGE_TEXT})):
             self.client.test[name].insert_many([{"_id": n, "n": Int64(n), **more} for n in NUMBERS])
 
     def large_documents(self) -> Any:
@@ -75,8 +75,10 @@ class ReaderSetup:
         return set(self.deployment._cluster.store._state.cursors._open)
 
     def unclosed_cursors(self) -> set[int]:
-        """Return the IDs of cursors that the client received and that are still open on the server."""
-        return self.recorder.cursors & self.open_cursors()
+        """Return the IDs of cursors that the client received and that are still open on the
+        server.
+        """
+        return self.recorder.cursor_ids & self.open_cursors()
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +103,7 @@ class InsertStream:
 
     def __init__(self, collection: Any) -> None:
         self.stream = collection.watch(max_await_time_ms=5, batch_size=2)
-        self.left = COUNT
+        self.left_count = DOCUMENT_COUNT
         self.deadline = time.monotonic() + 10  # time limit for the return of all changes
         collection.database.command("insert", collection.name, documents=[{"n": Int64(n)} for n in NUMBERS])
 
@@ -109,11 +111,11 @@ class InsertStream:
         return self
 
     def __next__(self) -> Any:
-        while self.left:
-            assert time.monotonic() < self.deadline, f"the change stream did not return {self.left} changes"
+        while self.left_count:
+            assert time.monotonic() < self.deadline, f"the change stream did not return {self.left_count} changes"
             change = self.stream.try_next()
             if change is not None:
-                self.left -= 1
+                self.left_count -= 1
                 return change["fullDocument"]
         raise StopIteration
 
@@ -121,7 +123,7 @@ class InsertStream:
         self.stream.close()
 
 
-KINDS: dict[str, Callable[[ReaderSetup], Any]] = {
+CURSOR_FACTORIES: dict[str, Callable[[ReaderSetup], Any]] = {
     "find": lambda setup: setup.plain.find(batch_size=2),
     "aggregate": lambda setup: setup.plain.aggregate([], batchSize=2),
     "raw find": lambda setup: setup.plain.find_raw_batches(batch_size=2),
@@ -137,7 +139,7 @@ KINDS: dict[str, Callable[[ReaderSetup], Any]] = {
         setup.decoded.database.changes.with_options(setup.decoded.codec_options)
     ),
 }
-DECODED = [kind for kind in KINDS if kind.startswith(("decoded", "large_documents"))]
+DECODED_KINDS = [kind for kind in CURSOR_FACTORIES if kind.startswith(("decoded", "large_documents"))]
 
 
 def numbers(document: Any) -> list[int]:
@@ -176,22 +178,22 @@ def read_concurrently(
 
     At switch `switch_number` of the greenlet, start further greenlets that read the cursor.
     """
-    cursor, taken_numbers = KINDS[kind](setup), list[int]()
+    cursor, taken_numbers = CURSOR_FACTORIES[kind](setup), list[int]()
     iterator = iter(cursor)
     first = gevent.Greenlet(read, cursor, iterator, taken_numbers)
-    entered: list[gevent.Greenlet] = []
+    other_greenlets: list[gevent.Greenlet] = []
 
     def start_others() -> None:
-        entered.extend(gevent.spawn(read, cursor, iterator, taken_numbers) for _ in range(other_count))
+        other_greenlets.extend(gevent.spawn(read, cursor, iterator, taken_numbers) for _ in range(other_count))
 
     with gevent.Timeout(10), SecondGreenletStarter(switch_number, first, start_others, kills_first) as entry:
         first.start()
         first.join()
-        gevent.joinall(entered)
-    errors = [each.exception for each in (first, *entered) if each.exception is not None]
+        gevent.joinall(other_greenlets)
+    errors = [each.exception for each in (first, *other_greenlets) if each.exception is not None]
     message = f"{kind}, {read.__name__}, switch {switch_number}: {taken_numbers}, {errors}"
     assert len(set(taken_numbers)) == len(taken_numbers), message
-    if kills_first and entered:
+    if kills_first and other_greenlets:
         assert all(isinstance(error, AutoReconnect) for error in errors), message
         # A killed greenlet that runs `read_to_list` loses the documents in its list.
         assert errors or read is read_to_list or sorted(taken_numbers) == NUMBERS, message
@@ -204,7 +206,7 @@ def read_concurrently(
 @pytest.mark.parametrize("kills_first", [False, True], ids=["", "killed"])
 @pytest.mark.parametrize("other_count", [1, pytest.param(3, marks=pytest.mark.long)])
 @pytest.mark.parametrize("read", [read_by_next, read_by_shared_iterator, read_by_own_iterator, read_to_list])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", CURSOR_FACTORIES)
 def test_greenlets_that_share_cursor_get_each_document_once(
     setup: ReaderSetup, kind: str, read: Callable[..., None], other_count: int, kills_first: bool
 ) -> None:
@@ -221,19 +223,19 @@ class Interruption(BaseException):
 
 
 @pytest.mark.parametrize("failing_number", [*NUMBERS, pytest.param(None, id="every")])
-@pytest.mark.parametrize("kind", DECODED)
+@pytest.mark.parametrize("kind", DECODED_KINDS)
 def test_interrupted_decoder_loses_no_document(setup: ReaderSetup, kind: str, failing_number: int | None) -> None:
-    failed: set[int] = set()
+    failed_numbers: set[int] = set()
 
     def raise_for_number(number: int) -> None:
-        if failing_number in (number, None) and number not in failed:
-            failed.add(number)
+        if failing_number in (number, None) and number not in failed_numbers:
+            failed_numbers.add(number)
             raise Interruption
 
     setup.decoder.on_decode = raise_for_number
-    cursor, taken_numbers = KINDS[kind](setup), list[int]()
+    cursor, taken_numbers = CURSOR_FACTORIES[kind](setup), list[int]()
     iterator = iter(cursor)
-    for take in (cursor, iterator) * COUNT * 2:
+    for take in (cursor, iterator) * DOCUMENT_COUNT * 2:
         try:
             taken_numbers += numbers(next(take))
         except Interruption:
@@ -245,7 +247,7 @@ def test_interrupted_decoder_loses_no_document(setup: ReaderSetup, kind: str, fa
 
 
 @pytest.mark.parametrize("failing_number", NUMBERS)
-@pytest.mark.parametrize("kind", [kind for kind in DECODED if "changes" not in kind])
+@pytest.mark.parametrize("kind", [kind for kind in DECODED_KINDS if "changes" not in kind])
 def test_decoding_error_ends_cursor(setup: ReaderSetup, kind: str, failing_number: int) -> None:
     def raise_for_number(number: int) -> None:
         if number == failing_number:
@@ -253,7 +255,7 @@ def test_decoding_error_ends_cursor(setup: ReaderSetup, kind: str, failing_numbe
 
     setup.decoder.on_decode = raise_for_number
     open_before = setup.open_cursors()
-    cursor, taken_numbers = KINDS[kind](setup), list[int]()
+    cursor, taken_numbers = CURSOR_FACTORIES[kind](setup), list[int]()
     with pytest.raises(InvalidBSON, match="no such number"):
         taken_numbers.extend(document["n"] for document in cursor)
     assert taken_numbers == NUMBERS[: len(taken_numbers)]
@@ -268,12 +270,12 @@ def test_decoding_error_of_change_stream_skips_one_change(setup: ReaderSetup) ->
             raise ValueError("no such number")
 
     setup.decoder.on_decode = raise_for_number
-    changes, taken_numbers = KINDS["decoded changes"](setup), list[int]()
+    changes, taken_numbers = CURSOR_FACTORIES["decoded changes"](setup), list[int]()
     for _ in NUMBERS:
         try:
             taken_numbers += numbers(next(changes))
         except InvalidBSON:
-            changes.left -= 1
+            changes.left_count -= 1
     assert taken_numbers == [number for number in NUMBERS if number != 4]
     changes.close()
 
@@ -285,12 +287,12 @@ def test_decoder_that_reads_its_own_cursor_raises_invalid_operation(setup: Reade
         next(cursor)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", CURSOR_FACTORIES)
 @pytest.mark.parametrize("error", [GreenletExit, gevent.Timeout])
 def test_interrupted_with_block_of_cursor_kills_cursor_later(
     setup: ReaderSetup, kind: str, error: type[BaseException]
 ) -> None:
-    cursor = KINDS[kind](setup)
+    cursor = CURSOR_FACTORIES[kind](setup)
     cursor = getattr(cursor, "stream", cursor)
     if "changes" not in kind:
         next(cursor)

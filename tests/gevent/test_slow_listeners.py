@@ -23,10 +23,10 @@ class SlowListener(ForwardingPoolListener):
     def __init__(self) -> None:
         self.gate = Event()
         self.entered = Event()
-        self.blocked: gevent.Greenlet | None = None
+        self.blocked_greenlet: gevent.Greenlet | None = None
 
     def handle(self, event: Any) -> None:
-        if isinstance(event, ConnectionCheckedOutEvent) and gevent.getcurrent() is self.blocked:
+        if isinstance(event, ConnectionCheckedOutEvent) and gevent.getcurrent() is self.blocked_greenlet:
             self.entered.set()
             self.gate.wait()
 
@@ -77,12 +77,12 @@ def deployment(request: pytest.FixtureRequest, virtual_time: VirtualTime) -> Ite
         yield deployment
 
 
-THROWN = {"kill": gevent.GreenletExit, "Timeout": gevent.Timeout(0), "ApplicationTimeout": ApplicationTimeout}
+THROWN_ERRORS = {"kill": gevent.GreenletExit, "Timeout": gevent.Timeout(0), "ApplicationTimeout": ApplicationTimeout}
 # After an Exception, the end of a transaction block waits for the abort, so the list omits this case.
 CASES = [
     (operation, kind)
     for operation in OPERATIONS
-    for kind in THROWN
+    for kind in THROWN_ERRORS
     if (operation, kind) != ("transaction", "ApplicationTimeout")
 ]
 
@@ -103,17 +103,17 @@ def test_interrupted_greenlet_ends_before_slow_listener_returns(
     with MongoClient(deployment.uri, event_listeners=[listener], **options) as client:
         client.admin.command("ping")
         block(deployment, command, 0.5)
-        seen = len(deployment.commands.named(command))
+        command_count = len(deployment.commands.named(command))
         interrupted = start_greenlet(use, client)
-        eventually(lambda: len(deployment.commands.named(command)) > seen)
-        listener.blocked = gevent.Greenlet(client.admin.command, "ping")
-        listener.blocked.start()
+        eventually(lambda: len(deployment.commands.named(command)) > command_count)
+        listener.blocked_greenlet = gevent.Greenlet(client.admin.command, "ping")
+        listener.blocked_greenlet.start()
         assert listener.entered.wait(5)
-        interrupted.kill(THROWN[kind], timeout=5)
+        interrupted.kill(THROWN_ERRORS[kind], timeout=5)
         assert interrupted.dead
         ended_by = interrupted.exception or interrupted.value
-        assert ended_by is THROWN[kind] or type(ended_by) is THROWN[kind]
+        assert ended_by is THROWN_ERRORS[kind] or type(ended_by) is THROWN_ERRORS[kind]
         assert not listener.gate.is_set()
         listener.gate.set()
-        listener.blocked.join()
+        listener.blocked_greenlet.join()
         eventually(lambda: sum(pool["in_use"] for pool in client.pool_stats()) == 0)

@@ -21,17 +21,17 @@ from tests.gevent.switching.harness import MAX_SWITCHES, explore
 from tests.gevent.switching.interruptions import (
     KILL,
     KILL_AND_TIMEOUT,
+    KILL_AT_SPAWN,
     KINDS,
     LATE_TIMEOUT,
-    SECOND,
-    SPAWNED,
+    SECOND_GREENLET,
     track_timeouts,
 )
 from tests.gevent.switching.operations import GROUPS, OPERATIONS
 from tests.gevent.switching.public_members import CLASSES, EXEMPT
 from tests.gevent.switching.scenarios import SCENARIOS
 from tests.gevent.switching.servers import RealDeployment
-from tests.gevent.switching.shared_objects import SHARED
+from tests.gevent.switching.shared_objects import SHARED_OBJECTS
 from tests.support import wait
 
 
@@ -65,57 +65,57 @@ def short_waits(monkeypatch, request, real_deployment):
     )
 
 
-def kinds(*selected):
+def with_kinds(*selected):
     return pytest.mark.parametrize("kind", selected, ids=lambda kind: f"{kind.name}-{kind.moment}".replace(" ", "-"))
 
 
 # The kinds of interruption that throw exactly one error, which is an error of the application.
-THROWN = [
+SINGLE_ERROR_KINDS = [
     kind
     for kind in KINDS
     if kind.is_from_application and kind.error_factories is not None and len(kind.error_factories) == 1
 ]
-LONG = [pytest.param(kind, marks=pytest.mark.long) for kind in (LATE_TIMEOUT, KILL_AND_TIMEOUT)]
+LONG_KINDS = [pytest.param(kind, marks=pytest.mark.long) for kind in (LATE_TIMEOUT, KILL_AND_TIMEOUT)]
 
 
-def scenarios(selected):
+def with_scenarios(selected):
     return pytest.mark.parametrize("scenario", selected, ids=lambda scenario: scenario.name.replace(" ", "-"))
 
 
 def explore_scenario(scenario, kind, real_deployment, listeners_switch=False):
-    if real_deployment is not None and not scenario.is_real:
+    if real_deployment is not None and not scenario.can_use_real_server:
         pytest.skip("the scenario needs a simulated deployment")
-    if real_deployment is not None and real_deployment.version < scenario.oldest_server:
+    if real_deployment is not None and real_deployment.version < scenario.min_server_version:
         pytest.skip("the server is MongoDB {}.{}, and lacks the command".format(*real_deployment.version))
     return explore(scenario, kind, listeners_switch, real_deployment)
 
 
 @pytest.mark.one_in(24)
-@scenarios(OPERATIONS)
+@with_scenarios(OPERATIONS)
 def test_interruption_of_public_operation_at_any_switch_loses_nothing(scenario, real_deployment):
-    for kind in THROWN:
+    for kind in SINGLE_ERROR_KINDS:
         switches, thrown = explore_scenario(scenario, kind, real_deployment)
         # After its last switch, the greenlet may end before the harness throws the error.
         assert switches - thrown in (0, 1)
 
 
 @pytest.mark.one_in(16)
-@scenarios(SHARED)
+@with_scenarios(SHARED_OBJECTS)
 def test_concurrent_call_waits_or_raises_invalid_operation(scenario, real_deployment):
-    explore_scenario(scenario, SECOND, real_deployment)
+    explore_scenario(scenario, SECOND_GREENLET, real_deployment)
 
 
 @pytest.mark.one_in(16)
 # The test omits scenarios that limit the number of switches, such as the scenarios of monitors.
-@scenarios([scenario for scenario in SCENARIOS if scenario.max_switches == MAX_SWITCHES])
+@with_scenarios([scenario for scenario in SCENARIOS if scenario.max_switches == MAX_SWITCHES])
 def test_kill_of_new_driver_greenlet_loses_nothing(scenario, real_deployment):
-    switches, thrown = explore_scenario(scenario, SPAWNED, real_deployment)
+    switches, thrown = explore_scenario(scenario, KILL_AT_SPAWN, real_deployment)
     assert thrown == switches
 
 
 @pytest.mark.one_in(6)
-@kinds(*KINDS)
-@scenarios(SCENARIOS)
+@with_kinds(*KINDS)
+@with_scenarios(SCENARIOS)
 def test_interruption_at_any_switch_loses_nothing(scenario, kind, real_deployment):
     switches, thrown = explore_scenario(scenario, kind, real_deployment)
     if kind.is_from_application:
@@ -127,8 +127,8 @@ def test_interruption_at_any_switch_loses_nothing(scenario, kind, real_deploymen
 # The driver catches and logs an Exception that is thrown in a listener. The following tests
 # therefore throw BaseExceptions.
 @pytest.mark.one_in(3)
-@kinds(KILL, *LONG)
-@scenarios([scenario for scenario in SCENARIOS if not scenario.is_restarted])
+@with_kinds(KILL, *LONG_KINDS)
+@with_scenarios([scenario for scenario in SCENARIOS if not scenario.is_restarted])
 def test_interruption_loses_nothing_with_switching_listeners(scenario, kind, real_deployment):
     """Use a listener that switches to the hub in each command, pool and heartbeat event."""
     _switches, thrown = explore_scenario(scenario, kind, real_deployment, listeners_switch=True)
@@ -139,11 +139,11 @@ class SwitchingProcessor(SpanProcessor):
     """Span processor that switches to the hub at the end of each span."""
 
     def __init__(self):
-        self.count = 0
+        self.span_count = 0
         self.open_spans = set()
 
     def on_start(self, span, parent_context=None):
-        self.count += 1
+        self.span_count += 1
         self.open_spans.add(span.context.span_id)
 
     def on_end(self, span):
@@ -152,18 +152,18 @@ class SwitchingProcessor(SpanProcessor):
 
 
 @pytest.mark.one_in(3)
-@kinds(KILL, *LONG)
-@scenarios([scenario for scenario in SCENARIOS if not scenario.is_restarted])
+@with_kinds(KILL, *LONG_KINDS)
+@with_scenarios([scenario for scenario in SCENARIOS if not scenario.is_restarted])
 def test_interruption_loses_nothing_with_switching_span_processor(scenario, kind, monkeypatch, real_deployment):
     """Check that the driver also ends each started span."""
-    spans, provider = SwitchingProcessor(), TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(spans)
-    telemetry = TelemetrySettings(traces=True, tracer_provider=provider, slow=60.0)
+    processor, tracer_provider = SwitchingProcessor(), TracerProvider(shutdown_on_exit=False)
+    tracer_provider.add_span_processor(processor)
+    telemetry = TelemetrySettings(tracing_enabled=True, tracer_provider=tracer_provider, slow_limit=60.0)
     monkeypatch.setattr(ClientOptions, "telemetry", lambda self: telemetry)
     _switches, thrown = explore_scenario(scenario, kind, real_deployment)
     assert thrown
-    assert spans.count
-    assert spans.open_spans == set()
+    assert processor.span_count
+    assert processor.open_spans == set()
     assert trace.get_current_span() is trace.INVALID_SPAN
 
 

@@ -109,10 +109,10 @@ class ScriptedSocket:
         self._script = {name: list(errors) for name, errors in script.items()}
 
     def __getattr__(self, name):
-        waiting = self._script.get(name)
-        if not waiting:
+        remaining_errors = self._script.get(name)
+        if not remaining_errors:
             return getattr(self._sock, name)
-        error = waiting.pop(0)
+        error = remaining_errors.pop(0)
 
         def call(*_arguments):
             raise error
@@ -212,11 +212,11 @@ def test_released_buffer_does_not_change_received_message(transport_and_peer):
     peer_socket.close()
 
 
-@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("buffer_count", [1, 3])
 @pytest.mark.parametrize("error_class", [GreenletExit, Timeout, ValueError])
-def test_interruption_during_send_marks_transport_out_of_step(transport_and_peer, count, error_class):
+def test_interruption_during_send_marks_transport_out_of_step(transport_and_peer, buffer_count, error_class):
     transport, _ = transport_and_peer
-    sending = gevent.spawn(transport.send, [b"x" * 3_000_000] * count)
+    sending = gevent.spawn(transport.send, [b"x" * 3_000_000] * buffer_count)
     gevent.sleep(0.01)
     assert not transport.out_of_step and not sending.ready()
     sending.kill(error_class)

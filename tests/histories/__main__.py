@@ -16,7 +16,7 @@ from types import FrameType
 
 from tests.histories.history import TOPOLOGIES, History
 
-_LONGEST = 60  # Time limit of a history, in seconds of real time.
+_TIME_LIMIT = 60  # Time limit of a history, in seconds of real time.
 
 
 def main(arguments: list[str]) -> int:
@@ -28,23 +28,23 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--minutes", type=float, help="time limit of each topology; by default, no limit")
     parser.add_argument("--verbose", action="store_true", help="print the faults and the digest of each history")
     options = parser.parse_args(arguments)
-    violations = 0
+    violation_count = 0
     for topology in [options.topology] if options.topology else TOPOLOGIES:
-        violations += _run(topology, options)
-    return min(violations, 100)
+        violation_count += _run(topology, options)
+    return min(violation_count, 100)
 
 
 def _run(topology: str, options: argparse.Namespace) -> int:
     outcomes: Counter[str] = Counter()
-    started, processor = time.monotonic(), time.process_time()
-    violations = seed = 0
+    started, cpu_before = time.monotonic(), time.process_time()
+    violation_count = seed = 0
     for seed in range(options.first, options.first + options.count):
         history = History(topology, seed)
         _limit_real_time(history)
         try:
             history.run()
         except Exception:
-            violations += 1
+            violation_count += 1
             print(f"{topology} {seed} violates an invariant:\n{traceback.format_exc(limit=-4)}")
             print("\n".join(history.faults), flush=True)
         else:
@@ -54,17 +54,17 @@ def _run(topology: str, options: argparse.Namespace) -> int:
         if options.minutes and time.monotonic() - started > options.minutes * 60:
             break
     signal.alarm(0)
-    count, used = seed - options.first + 1, time.process_time() - processor
+    history_count, cpu_seconds = seed - options.first + 1, time.process_time() - cpu_before
     print(
-        f"{topology}: {count} histories from seed {options.first}, {violations} violations, "
-        f"{count / used * 60:.0f} per minute of processor time, {sum(outcomes.values())} operations"
+        f"{topology}: {history_count} histories from seed {options.first}, {violation_count} violations, "
+        f"{history_count / cpu_seconds * 60:.0f} per minute of processor time, {sum(outcomes.values())} operations"
     )
     print("  " + ", ".join(f"{name} {number}" for name, number in outcomes.most_common()), flush=True)
-    return violations
+    return violation_count
 
 
 def _limit_real_time(history: History) -> None:
-    """End the process if the history needs more than :data:`_LONGEST` seconds of real time.
+    """End the process if the history needs more than :data:`_TIME_LIMIT` seconds of real time.
 
     A virtual timeout cannot detect a greenlet that never waits, because virtual time then does not
     advance.
@@ -76,7 +76,7 @@ def _limit_real_time(history: History) -> None:
         os._exit(1)
 
     signal.signal(signal.SIGALRM, abort_history)
-    signal.alarm(_LONGEST)
+    signal.alarm(_TIME_LIMIT)
 
 
 if __name__ == "__main__":

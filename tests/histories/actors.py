@@ -18,7 +18,7 @@ from gmongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
 from gmongo.read_preferences import ReadPreference
 from gmongo.testing import Deployment
 
-DOCUMENTS = 40  # Number of documents that no actor changes.
+FIXED_COUNT = 40  # Number of documents that no actor changes.
 
 
 class Violation(AssertionError):
@@ -111,7 +111,9 @@ class Actor:
         """
 
     def _check_tokens(self, documents: list[str]) -> None:
-        """Check that each acknowledged write is stored, and that no write is stored more than once."""
+        """Check that each acknowledged write is stored, and that no write is stored more
+        than once.
+        """
         counts = Counter(documents)
         mine = {token: count for token, count in counts.items() if token.rpartition("-")[0] == self.name}
         if duplicates := [token for token, count in mine.items() if count > 1]:
@@ -170,20 +172,20 @@ class Reader(Actor):
     """Actor that reads the unchanged documents, and checks the results."""
 
     def operate(self, token: str) -> None:
-        number = self.rng.randrange(DOCUMENTS)
+        number = self.rng.randrange(FIXED_COUNT)
         method = self.rng.randrange(4)
-        questions = self.database.get_collection("questions", read_preference=self._preference())
+        questions = self.database.get_collection("questions", read_preference=self._choose_preference())
         if method == 0:
             self._compare([number], [questions.find_one({"_id": number}, comment=token)])
         elif method == 1:
-            expected = list(range(number, DOCUMENTS))
+            expected = list(range(number, FIXED_COUNT))
             self._compare(expected, list(questions.find({"_id": {"$gte": number}}, batch_size=5).sort("_id")))
         elif method == 2:
             self._compare([number], list(questions.aggregate([{"$match": {"_id": number}}])))
         elif questions.count_documents({"_id": {"$lt": number}}) != number:
             raise Violation(f"{token}: the count is wrong")
 
-    def _preference(self) -> Any:
+    def _choose_preference(self) -> Any:
         return self.rng.choice((ReadPreference.PRIMARY, ReadPreference.SECONDARY_PREFERRED, ReadPreference.NEAREST))
 
     def _compare(self, expected: list[int], documents: list[Any]) -> None:
@@ -233,14 +235,14 @@ class CausalReader(Actor):
         super().__init__(name, client, rng)
         self._deployment = deployment
         self._session = client.start_session(causal_consistency=True)
-        self._written = self._seen = 0
+        self._last_written = self._last_seen = 0
 
     def operate(self, token: str) -> None:
         session, collection = self._session, self.database.followed
         if self.rng.random() < 0.4:
             number = int(token.rpartition("-")[2])
             collection.update_one({"_id": self.name}, {"$max": {"n": number}}, session=session, upsert=True)
-            self._written = max(self._written, number)
+            self._last_written = max(self._last_written, number)
             return
         preference = self.rng.choice((ReadPreference.PRIMARY, ReadPreference.SECONDARY_PREFERRED))
         before = session.operation_time
@@ -248,12 +250,12 @@ class CausalReader(Actor):
             {"_id": self.name}, session=session, comment=token
         )
         seen = (documents or {"n": 0})["n"]
-        if seen < max(self._written, self._seen):
-            raise Violation(f"{token}: read {seen} after write {self._written} and read {self._seen}")
-        self._seen = seen
-        self._check_sent(token, before, session.operation_time)
+        if seen < max(self._last_written, self._last_seen):
+            raise Violation(f"{token}: read {seen} after write {self._last_written} and read {self._last_seen}")
+        self._last_seen = seen
+        self._check_sent_read_concern(token, before, session.operation_time)
 
-    def _check_sent(self, token: str, before: Timestamp | None, after: Timestamp | None) -> None:
+    def _check_sent_read_concern(self, token: str, before: Timestamp | None, after: Timestamp | None) -> None:
         """Check that the read concern of the sent command contains the operation time of the session.
 
         The results of reads cannot prove causal consistency, because all simulated members have the
@@ -264,11 +266,11 @@ class CausalReader(Actor):
         if after is None or after < before:
             raise Violation(f"{token}: the operation time of the session decreased")
         sent = [each.body for each in self._deployment.commands.named("find") if each.body.get("comment") == token]
-        followed = [body.get("readConcern", {}).get("afterClusterTime") for body in sent]
+        sent_times = [body.get("readConcern", {}).get("afterClusterTime") for body in sent]
         # The reply to a failed attempt also advances the operation time. The next attempt sends the
         # advanced time.
-        if not sent or followed[0] != before or followed != sorted(followed):
-            raise Violation(f"{token}: expected afterClusterTime {before}, but sent {followed}")
+        if not sent or sent_times[0] != before or sent_times != sorted(sent_times):
+            raise Violation(f"{token}: expected afterClusterTime {before}, but sent {sent_times}")
 
 
 class Watcher(Actor):
@@ -280,12 +282,12 @@ class Watcher(Actor):
     def __init__(self, name: str, client: MongoClient[Any], rng: random.Random) -> None:
         super().__init__(name, client, rng)
         self.seen: list[Any] = []
-        self.ends = False
+        self.may_end = False
         self._stream = self.database.inserts.watch(max_await_time_ms=2000)
         self._token = self._stream.resume_token
 
     def run(self, count: int, pause: float) -> None:
-        while not (self.ends and self.seen and self.seen[-1] == "last"):
+        while not (self.may_end and self.seen and self.seen[-1] == "last"):
             try:
                 self._read_event()
             except PyMongoError as error:

@@ -12,7 +12,7 @@ from gmongo.testing import Deployment, VirtualTime
 
 # Error codes of transient server errors: state changes, overload, and an error that is retryable
 # because of its label.
-_CODES = (91, 189, 10107, 11600, 11602, 13435, 13436, 262, 6, 7, 89, 134)
+_ERROR_CODES = (91, 189, 10107, 11600, 11602, 13435, 13436, 262, 6, 7, 89, 134)
 _COMMANDS = (
     "insert",
     "update",
@@ -43,11 +43,11 @@ class Faults:
         moments = sorted(self._rng.uniform(0, until - self._time.monotonic()) for _ in range(count))
         plans = [(moment, self._rng.choice(self._fault_methods())) for moment in moments]
         began = self._time.monotonic()
-        waiting = []
+        fault_greenlets = []
         for moment, kind in plans:
             gevent.sleep(max(0.0, began + moment - self._time.monotonic()))
-            waiting.append(gevent.spawn(kind))
-        gevent.joinall(waiting, raise_error=True)
+            fault_greenlets.append(gevent.spawn(kind))
+        gevent.joinall(fault_greenlets, raise_error=True)
 
     def repair(self) -> None:
         """Repair all faults that still exist."""
@@ -71,8 +71,8 @@ class Faults:
     def _record(self, fault: str, *details: Any) -> None:
         self.log.append(f"{self._time.monotonic():.3f} {fault} {' '.join(map(str, details))}".rstrip())
 
-    def _member(self) -> Any:
-        """Return the primary with a probability of 0.5, or otherwise any random member."""
+    def _choose_member(self) -> Any:
+        """Return the primary with a probability of 0.5 if a primary exists, or any random member."""
         members = self._deployment.members
         use_primary = members.has_primary and self._rng.random() < 0.5
         return members.primary if use_primary else self._rng.choice(members)
@@ -84,21 +84,21 @@ class Faults:
         gevent.sleep(self._rng.choice((0.001, 0.1, 1.0)) * self._rng.uniform(0, max_seconds))
 
     def kill(self) -> None:
-        member = self._member()
+        member = self._choose_member()
         self._record("kill", self._member_number(member))
         member.kill()
         self._pause(12)
         member.restart()
 
     def freeze(self) -> None:
-        member = self._member()
+        member = self._choose_member()
         self._record("freeze", self._member_number(member))
         member.freeze()
         self._pause(12)
         member.thaw()
 
     def partition(self) -> None:
-        member = self._member()
+        member = self._choose_member()
         self._record("partition", self._member_number(member))
         member.partition()
         self._pause(12)
@@ -111,43 +111,43 @@ class Faults:
             primary.step_down(self._rng.choice((0.1, 5)))
 
     def delay_member(self) -> None:
-        member, seconds = self._member(), self._rng.choice((0.01, 0.3, 3))
+        member, seconds = self._choose_member(), self._rng.choice((0.01, 0.3, 3))
         self._record("delay", self._member_number(member), seconds)
         member.delay(seconds)
         self._pause(6)
         member.delay(0)
 
     def cut_reply(self) -> None:
-        member, command, size = self._member(), self._command(), self._rng.choice((0, 1, 15, 16, 20, 60))
+        member, command, size = self._choose_member(), self._choose_command(), self._rng.choice((0, 1, 15, 16, 20, 60))
         self._record("cut", self._member_number(member), command, size)
         member.drop_after(size, command)
 
     def send_garbage(self) -> None:
-        member, command = self._member(), self._command()
+        member, command = self._choose_member(), self._choose_command()
         self._record("garbage", self._member_number(member), command)
         member.garbage(command)
 
-    def _command(self) -> str | None:
+    def _choose_command(self) -> str | None:
         return self._rng.choice((None, "hello", *_COMMANDS))
 
     def drop_connections(self) -> None:
-        member = self._member()
+        member = self._choose_member()
         self._record("drop", self._member_number(member))
         member.drop_connections()
 
     def set_fail_point(self) -> None:
-        member = self._member()
+        member = self._choose_member()
         data: dict[str, Any] = {"failCommands": self._rng.sample(_COMMANDS, 3)}
         if self._rng.random() < 0.4:
             data["closeConnection"] = True
         else:
-            data["errorCode"] = self._rng.choice(_CODES)
+            data["errorCode"] = self._rng.choice(_ERROR_CODES)
         mode = {"times": self._rng.choice((1, 1, 2, 5))}
         self._record("fail point", self._member_number(member), mode, data)
         self._deployment.set_fail_point("failCommand", mode, data, member=member)
 
     def block_commands(self) -> None:
-        member, seconds = self._member(), self._rng.choice((0.05, 1, 12))
+        member, seconds = self._choose_member(), self._rng.choice((0.05, 1, 12))
         data = {
             "failCommands": self._rng.sample(_COMMANDS, 3),
             "blockConnection": True,

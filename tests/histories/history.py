@@ -15,7 +15,7 @@ from gmongo import MongoClient
 from gmongo.errors import PyMongoError
 from gmongo.testing import Deployment, VirtualTime
 from tests.histories.actors import (
-    DOCUMENTS,
+    FIXED_COUNT,
     Actor,
     CausalReader,
     Inserter,
@@ -29,11 +29,11 @@ from tests.histories.actors import (
 from tests.histories.faults import Faults
 
 TOPOLOGIES = ("standalone", "replica_set", "sharded", "load_balanced")
-_LENGTH = 20.0  # Seconds, at the beginning of a history, in which the history causes faults.
-_PATIENCE = 3600.0  # Seconds in which all operations must end after all faults are repaired.
+_FAULT_SECONDS = 20.0  # Seconds, at the beginning of a history, in which the history causes faults.
+_END_SECONDS = 3600.0  # Seconds in which all operations must end after all faults are repaired.
 # After 20 s, the server aborts the transaction of a killed greenlet, so that other operations can
 # write its documents.
-_PARAMETERS = {"transactionLifetimeLimitSeconds": 20, "ttlMonitorSleepSecs": 1}
+_SERVER_PARAMETERS = {"transactionLifetimeLimitSeconds": 20, "ttlMonitorSleepSecs": 1}
 _DATE = datetime.datetime(2030, 1, 1)
 
 
@@ -42,8 +42,8 @@ class History:
 
     :ivar outcomes: the number of operations by actor class and outcome.
     :ivar faults: a line of text with the virtual time and the kind of each fault.
-    :ivar digest: a hash of all commands that the servers received and of their times, which is
-        equal in each run of the history.
+    :ivar digest: a hash of the commands that the servers received, and of their times. Each run
+        of the history has the same digest.
     """
 
     def __init__(self, topology: str, seed: int) -> None:
@@ -60,24 +60,24 @@ class History:
         :raises Violation: an invariant is violated.
         """
         seed = self._rng.random()  # the seed of the random choices that the driver makes
-        with VirtualTime(start=1_000_000.0, date=_DATE, seed=seed) as time, self._deployment() as deployment:
-            with MongoClient(deployment.uri, **self._options()) as client:
+        with VirtualTime(start=1_000_000.0, date=_DATE, seed=seed) as time, self._create_deployment() as deployment:
+            with MongoClient(deployment.uri, **self._choose_options()) as client:
                 self._run_actors(time, deployment, client)
             self.digest = _digest(deployment)
 
-    def _deployment(self) -> Deployment:
+    def _create_deployment(self) -> Deployment:
         choose = self._rng.choice
         if self.topology == "replica_set":
             deployment = Deployment.replica_set(
-                choose((1, 2, 3, 3, 3)), election_delay=choose((0.01, 1, 12)), parameters=_PARAMETERS
+                choose((1, 2, 3, 3, 3)), election_delay=choose((0.01, 1, 12)), parameters=_SERVER_PARAMETERS
             )
         elif self.topology == "standalone":
             deployment = Deployment.standalone()
         else:
-            deployment = getattr(Deployment, self.topology)(choose((1, 2, 3)), parameters=_PARAMETERS)
+            deployment = getattr(Deployment, self.topology)(choose((1, 2, 3)), parameters=_SERVER_PARAMETERS)
         return deployment
 
-    def _options(self) -> dict[str, Any]:
+    def _choose_options(self) -> dict[str, Any]:
         choose = self._rng.choice
         return {
             "connectTimeoutMS": choose((500, 20_000)),
@@ -99,20 +99,20 @@ class History:
         _insert_documents(client)
         faults = Faults(deployment, time, random.Random(self._rng.random()))
         self.faults = faults.log
-        actors = self._actors(deployment, client)
-        end = time.monotonic() + _LENGTH
+        actors = self._create_actors(deployment, client)
+        end = time.monotonic() + _FAULT_SECONDS
         count = self._rng.choice((3, 6, 12))
-        greenlets = [gevent.spawn(actor.run, count, _LENGTH / count) for actor in actors]
+        greenlets = [gevent.spawn(actor.run, count, _FAULT_SECONDS / count) for actor in actors]
         faults.run(self._rng.choice((2, 5, 10)), end)
         faults.repair()
         with MongoClient(deployment.uri) as final_client:
             self._finish(actors, greenlets, final_client)
             for actor in actors:
                 actor.check(final_client)
-            self._count(actors)
+            self._count_outcomes(actors)
         _check_no_connection_in_use(client)
 
-    def _actors(self, deployment: Deployment, client: MongoClient[Any]) -> list[Actor]:
+    def _create_actors(self, deployment: Deployment, client: MongoClient[Any]) -> list[Actor]:
         def new_actor(kind: Any, name: str, *arguments: Any) -> Any:
             return kind(name, client, random.Random(self._rng.random()), *arguments)
 
@@ -138,11 +138,11 @@ class History:
         final_client.history.inserts.insert_one({"_id": "last"})
         for actor in actors:
             if isinstance(actor, Watcher):
-                actor.ends = True
+                actor.may_end = True
         self._join(watchers)
 
     def _join(self, greenlets: list[Any]) -> None:
-        gevent.joinall(greenlets, timeout=_PATIENCE)
+        gevent.joinall(greenlets, timeout=_END_SECONDS)
         for greenlet in greenlets:
             if not greenlet.dead:
                 where = "".join(traceback.format_stack(greenlet.gr_frame, 12))
@@ -150,7 +150,7 @@ class History:
             if greenlet.exception is not None:
                 raise greenlet.exception
 
-    def _count(self, actors: list[Actor]) -> None:
+    def _count_outcomes(self, actors: list[Actor]) -> None:
         for actor in actors:
             for name, count in actor.outcomes.items():
                 self.outcomes[f"{type(actor).__name__} {name}"] += count
@@ -158,7 +158,7 @@ class History:
 
 def _insert_documents(client: MongoClient[Any]) -> None:
     database = client.history
-    database.questions.insert_many([{"_id": number, "answer": stored_answer(number)} for number in range(DOCUMENTS)])
+    database.questions.insert_many([{"_id": number, "answer": stored_answer(number)} for number in range(FIXED_COUNT)])
     database.lists.insert_many([{"_id": number, "tokens": [], "count": 0} for number in range(3)])
     database.accounts.insert_many([{"_id": number, "amount": 0, "given": [], "taken": []} for number in range(4)])
     database.create_collection("inserts")

@@ -24,15 +24,15 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_random_histories_violate_no_invariant(topology: str) -> None:
-    done = 0
+    done_count = 0
     for seed in range(1, 11):
         history = History(topology, seed)
         try:
             history.run()
         except Violation as violation:
             raise AssertionError(f"{topology} {seed}: {violation}\n" + "\n".join(history.faults)) from violation
-        done += history.outcomes["Inserter done"]
-    assert done > 50
+        done_count += history.outcomes["Inserter done"]
+    assert done_count > 50
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)

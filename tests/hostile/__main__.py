@@ -61,12 +61,12 @@ def main(arguments: list[str]) -> int:
     if options.campaign in (None, "soak"):
         campaigns |= {f"soak {name}": _soak(name) for name in TOPOLOGIES if options.topology in (None, name)}
     seconds = None if options.minutes is None else options.minutes * 60 / len(campaigns)
-    violations = 0
+    violation_count = 0
     for run in campaigns.values():
         findings = run(options.seed, options.cases, seconds, options.first)
         print(findings.report(), flush=True)
-        violations += len(findings.violations)
-    return min(violations, 100)
+        violation_count += len(findings.violations)
+    return min(violation_count, 100)
 
 
 if __name__ == "__main__":

@@ -108,11 +108,11 @@ def hello(name: str) -> dict[str, Any]:
         "maxWriteBatchSize": 100_000, "logicalSessionTimeoutMinutes": 30, "connectionId": 7,
         "topologyVersion": {"processId": ObjectId(b"p" * 12), "counter": Int64(1)},
         "lastWrite": {"lastWriteDate": bson.datetime_ms.DatetimeMS(1_700_000_000_000)},
-        **TIMES,
+        **TIME_FIELDS,
     }  # fmt: skip
 
 
-TIMES: dict[str, Any] = {
+TIME_FIELDS: dict[str, Any] = {
     "$clusterTime": {"clusterTime": Timestamp(9, 1), "signature": {"hash": b"h" * 20, "keyId": Int64(7)}},
     "operationTime": Timestamp(9, 1),
 }
@@ -124,7 +124,7 @@ def _cursor(batch: list[Any], cursor_id: int = 0, field: str = "firstBatch") -> 
 
 def good_reply(name: str, command: dict[str, Any]) -> dict[str, Any]:
     """Return a correct reply to a command."""
-    return {**_content(name, command), "ok": 1.0, **TIMES}
+    return {**_content(name, command), "ok": 1.0, **TIME_FIELDS}
 
 
 def _content(name: str, command: dict[str, Any]) -> dict[str, Any]:
@@ -146,10 +146,10 @@ def _content(name: str, command: dict[str, Any]) -> dict[str, Any]:
         results = [{"ok": 1.0, "idx": number, "n": 1, "nModified": 0} for number in range(len(command["ops"]))]
         counts = dict.fromkeys(("nErrors", "nInserted", "nUpserted", "nMatched", "nModified", "nDeleted"), 0)
         return {**_cursor(results), **counts}
-    return _OTHERS.get(name, {})
+    return _OTHER_CONTENT.get(name, {})
 
 
-_OTHERS: dict[str, dict[str, Any]] = {
+_OTHER_CONTENT: dict[str, dict[str, Any]] = {
     "findAndModify": {"value": {"_id": 1}, "lastErrorObject": {"n": 1, "updatedExisting": True}},
     "distinct": {"values": [1, "a", {"b": 1}]},
     "count": {"n": 5},

@@ -33,14 +33,14 @@ from gmongo.status import process_state
 from gmongo.status.terminal import overview
 from tests.support.listeners import ForwardingListener
 
-DRIVER = str(Path(gmongo.__file__).parent)
-TESTS = str(Path(__file__).parent.parent)
+DRIVER_FOLDER = str(Path(gmongo.__file__).parent)
+TESTS_FOLDER = str(Path(__file__).parent.parent)
 _TELEMETRY_VARIABLES = {
     "OTEL_PYTHON_INSTRUMENTATION_MONGODB_ENABLED": "true",
     "OTEL_PYTHON_INSTRUMENTATION_MONGODB_METRICS_ENABLED": "true",
     "OTEL_PYTHON_INSTRUMENTATION_MONGODB_QUERY_TEXT_MAX_LENGTH": "100000",
 }
-_AROUND = 150  # characters of the output before a secret
+_CONTEXT_LENGTH = 150  # characters of the output before a secret
 
 
 class Finding(NamedTuple):
@@ -61,8 +61,8 @@ def encodings_of(secret: str) -> list[str]:
     offsets.
     """
     raw = secret.encode()
-    inside = [b64encode(b"\0" * shift + raw).decode()[4:-4] for shift in range(3)]
-    return [secret, raw.hex(), *inside]
+    base64_texts = [b64encode(b"\0" * shift + raw).decode()[4:-4] for shift in range(3)]
+    return [secret, raw.hex(), *base64_texts]
 
 
 class Canary:
@@ -83,12 +83,12 @@ class Canary:
 
     def __enter__(self) -> Canary:
         enter = self._stack.enter_context
-        tracers = TracerProvider(shutdown_on_exit=False)
-        tracers.add_span_processor(SimpleSpanProcessor(self._spans))
-        meters = MeterProvider([self._metrics], shutdown_on_exit=False)
+        tracer_provider = TracerProvider(shutdown_on_exit=False)
+        tracer_provider.add_span_processor(SimpleSpanProcessor(self._spans))
+        meter_provider = MeterProvider([self._metrics], shutdown_on_exit=False)
         enter(patch.dict("os.environ", _TELEMETRY_VARIABLES))
-        enter(patch("opentelemetry.trace._TRACER_PROVIDER", tracers))
-        enter(patch("gmongo._telemetry.metrics.get_meter_provider", lambda: meters))
+        enter(patch("opentelemetry.trace._TRACER_PROVIDER", tracer_provider))
+        enter(patch("gmongo._telemetry.metrics.get_meter_provider", lambda: meter_provider))
         enter(patch("gmongo.monitoring.listeners._registered", [_SearchingListener(self)]))
         caught = enter(warnings.catch_warnings(record=True))
         warnings.simplefilter("always")
@@ -98,7 +98,7 @@ class Canary:
         gc.collect()
         # `gc.get_objects` omits frozen objects, so the canary searches only objects created later.
         gc.freeze()
-        watcher = gevent.spawn(self._search_states)
+        watcher = gevent.spawn(self._search_state_repeatedly)
         self._stack.callback(watcher.kill)
         return self
 
@@ -127,7 +127,7 @@ class Canary:
         for name, form in self._forms:
             at = text.find(form)
             if at >= 0:
-                self.findings.add(Finding(channel, name, text[max(0, at - _AROUND) : at + len(form) + 20]))
+                self.findings.add(Finding(channel, name, text[max(0, at - _CONTEXT_LENGTH) : at + len(form) + 20]))
 
     def search_state(self) -> None:
         """Search the state of the driver, and the tables that show the state in a terminal."""
@@ -137,7 +137,7 @@ class Canary:
         Console(file=terminal, width=300).print(overview([state], 300))
         self.search("the terminal", terminal.getvalue())
 
-    def _search_states(self) -> None:
+    def _search_state_repeatedly(self) -> None:
         while True:
             self.search_state()
             gevent.sleep(0.05)
@@ -192,9 +192,9 @@ def locals_of(error: BaseException) -> Iterator[tuple[str, str, Any]]:
     """
     for frame, _line in traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename
-        if not file.startswith((TESTS, f"{DRIVER}/testing")):
+        if not file.startswith((TESTS_FOLDER, f"{DRIVER_FOLDER}/testing")):
             for name, value in frame.f_locals.items():
-                yield f"{file.removeprefix(DRIVER + '/')}:{frame.f_code.co_name}", name, value
+                yield f"{file.removeprefix(DRIVER_FOLDER + '/')}:{frame.f_code.co_name}", name, value
 
 
 class _SearchingListener(ForwardingListener):

@@ -25,8 +25,8 @@ from gevent.util import format_run_info
 from gmongo.errors import PyMongoError
 from tests.hostile.invariants import CommandEventChecker, Violation
 
-FORKS: tuple[Callable[[], int], ...] = (os.fork, gevent.os.fork)
-_LONGEST = 90.0  # Time limit of a child in seconds.
+FORK_FUNCTIONS: tuple[Callable[[], int], ...] = (os.fork, gevent.os.fork)
+_TIME_LIMIT = 90.0  # Time limit of a child in seconds.
 _READY = b"."
 
 
@@ -39,20 +39,20 @@ class InheritedUseDetector(CommandEventChecker):
     def __init__(self) -> None:
         super().__init__()
         # Session ID or cursor ID -> name of the last command that used the ID.
-        self._used: dict[Any, str] = {}
-        self._opened: set[Any] = set()
-        self._of_parent: frozenset[Any] = frozenset()
+        self._used_ids: dict[Any, str] = {}
+        self._opened_cursors: set[Any] = set()
+        self._ids_of_parent: frozenset[Any] = frozenset()
 
     def mark_forked(self) -> None:
         """After the fork, record in the child that all known sessions and cursors belong to the
         parent.
         """
-        self._of_parent = frozenset(self._used.keys() | self._opened)
-        self._used = {}
+        self._ids_of_parent = frozenset(self._used_ids.keys() | self._opened_cursors)
+        self._used_ids = {}
 
     def faults_of_child(self) -> list[str]:
         """Return a text for each session and cursor of the parent that the child has used."""
-        return [f"{self._used[each]} used {each}" for each in self._used.keys() & self._of_parent]
+        return [f"{self._used_ids[each]} used {each}" for each in self._used_ids.keys() & self._ids_of_parent]
 
     def started(self, event: Any) -> None:
         super().started(event)
@@ -60,13 +60,13 @@ class InheritedUseDetector(CommandEventChecker):
         used: list[Any] = [bytes(each["id"]) for each in (command.get("lsid"), *command.get("endSessions", ())) if each]
         used += [command["getMore"]] if name == "getMore" else []
         used += command["cursors"] if name == "killCursors" else []
-        self._used.update(dict.fromkeys(used, name))
+        self._used_ids.update(dict.fromkeys(used, name))
 
     def succeeded(self, event: Any) -> None:
         super().succeeded(event)
         cursor = event.reply.get("cursor")
         if isinstance(cursor, dict) and cursor.get("id"):
-            self._opened.add(cursor["id"])
+            self._opened_cursors.add(cursor["id"])
 
     def failed(self, event: Any) -> None:
         super().succeeded(event)
@@ -75,7 +75,7 @@ class InheritedUseDetector(CommandEventChecker):
 class Child:
     """A forked child process, as an object in the parent.
 
-    :param fork: a function in :data:`FORKS`.
+    :param fork: a function in :data:`FORK_FUNCTIONS`.
     :param close_server_sockets: function that closes the child's copies of the servers' sockets,
         without a switch to the hub.
     :param run: function that runs in the child. The child sends the JSON result of the function to
@@ -85,16 +85,16 @@ class Child:
     def __init__(
         self, fork: Callable[[], int], close_server_sockets: Callable[[], None], run: Callable[[], Any]
     ) -> None:
-        self._reads, writes = os.pipe()
+        self._read_end, write_end = os.pipe()
         self._parent = os.getpid()
         self.pid = fork()
         if self.pid == 0:
-            _run_in_child(writes, close_server_sockets, run)
-        os.close(writes)
+            _run_in_child(write_end, close_server_sockets, run)
+        os.close(write_end)
         # Wait until the child has closed its copies of server sockets. An open copy could block the
         # port of a restarted member.
-        select.select([self._reads], [], [], _LONGEST)
-        os.read(self._reads, len(_READY))
+        select.select([self._read_end], [], [], _TIME_LIMIT)
+        os.read(self._read_end, len(_READY))
 
     def end(self) -> dict[str, Any]:
         """Wait for the end of the child, and return the result of `run`.
@@ -102,7 +102,7 @@ class Child:
         :raises Violation: the child reports an error or a violation, or does not end in time.
         """
         text = b""
-        timeout_error = gevent.Timeout(2 * _LONGEST, Violation("a forked child does not end"))
+        timeout_error = gevent.Timeout(2 * _TIME_LIMIT, Violation("a forked child does not end"))
         try:
             with timeout_error:
                 while piece := self._read():
@@ -111,7 +111,7 @@ class Child:
             os.kill(self.pid, signal.SIGKILL)
             raise
         finally:
-            os.close(self._reads)
+            os.close(self._read_end)
             # The SIGCHLD handler of the event loop may have reaped the child.
             with contextlib.suppress(ChildProcessError):
                 gevent.os.waitpid(self.pid, 0)
@@ -122,20 +122,20 @@ class Child:
         return result
 
     def _read(self) -> bytes:
-        gevent.socket.wait_read(self._reads)
+        gevent.socket.wait_read(self._read_end)
         if os.getpid() != self._parent:
             # A child that forks later has a copy of this greenlet. The copy must not read the pipe.
             raise GreenletExit
-        return os.read(self._reads, 1 << 16)
+        return os.read(self._read_end, 1 << 16)
 
 
-def _run_in_child(writes: int, close_server_sockets: Callable[[], None], run: Callable[[], Any]) -> None:
+def _run_in_child(write_end: int, close_server_sockets: Callable[[], None], run: Callable[[], Any]) -> None:
     try:
         close_server_sockets()
-        os.write(writes, _READY)
+        os.write(write_end, _READY)
         gevent.reinit()  # type: ignore[no-untyped-call]
-        printed = len(sys.stderr.getvalue())  # type: ignore[attr-defined]
-        timeout_error = gevent.Timeout(_LONGEST)
+        printed_length = len(sys.stderr.getvalue())  # type: ignore[attr-defined]
+        timeout_error = gevent.Timeout(_TIME_LIMIT)
         try:
             with timeout_error:
                 result = run()
@@ -143,12 +143,12 @@ def _run_in_child(writes: int, close_server_sockets: Callable[[], None], run: Ca
             if timeout is not timeout_error:
                 raise
             where = "\n".join(format_run_info())[-6000:]
-            raise Violation(f"the child does not end within {_LONGEST} s: {where}") from None
-        if text := sys.stderr.getvalue()[printed:]:  # type: ignore[attr-defined]
+            raise Violation(f"the child does not end within {_TIME_LIMIT} s: {where}") from None
+        if text := sys.stderr.getvalue()[printed_length:]:  # type: ignore[attr-defined]
             raise Violation(f"the child has printed on stderr: {text[-2000:]}")
-        os.write(writes, json.dumps(result).encode())
+        os.write(write_end, json.dumps(result).encode())
     except BaseException as error:
-        os.write(writes, f"{type(error).__name__}: {error}".encode()[-8000:])
+        os.write(write_end, f"{type(error).__name__}: {error}".encode()[-8000:])
     finally:
         os._exit(0)
 

@@ -15,8 +15,8 @@ from gmongo import MongoClient
 from gmongo.errors import PyMongoError
 from gmongo.monitoring import CommandListener
 
-DOCUMENTED = (PyMongoError, BSONError)
-LONGEST = 10.0  # Time limit of an operation in seconds.
+DOCUMENTED_ERRORS = (PyMongoError, BSONError)
+TIME_LIMIT = 10.0  # Time limit of an operation in seconds.
 
 
 class Violation(AssertionError):
@@ -28,11 +28,11 @@ class CommandEventChecker(CommandListener):
 
     def __init__(self) -> None:
         self.open_commands: dict[int, str] = {}
-        self.count = 0
+        self.command_count = 0
         self.faults: list[str] = []
 
     def started(self, event: Any) -> None:
-        self.count += 1
+        self.command_count += 1
         if event.request_id in self.open_commands:
             self.faults.append(f"{event.command_name} was started twice")
         self.open_commands[event.request_id] = event.command_name
@@ -48,17 +48,17 @@ def attempt(operation: Any) -> BaseException | None:
     """Run an operation. Return the documented error that the operation raises, or None if the
     operation succeeds.
 
-    :raises Violation: the operation raises an error outside ``DOCUMENTED``, or does not end in
+    :raises Violation: the operation raises an error outside ``DOCUMENTED_ERRORS``, or does not end in
         time.
     """
-    limit = gevent.Timeout(LONGEST)
+    limit = gevent.Timeout(TIME_LIMIT)
     try:
         with limit:
             operation()
-    except DOCUMENTED as error:
+    except DOCUMENTED_ERRORS as error:
         return error
     except gevent.Timeout as error:
-        raise Violation(f"the operation does not end within {LONGEST} s") from error
+        raise Violation(f"the operation does not end within {TIME_LIMIT} s") from error
     except Exception as error:
         raise Violation(f"the operation raises {type(error).__name__}: {str(error)[:300]}") from error
     return None
@@ -93,11 +93,11 @@ def silent_stderr() -> Iterator[None]:
 
     :raises Violation: the code in the block printed a text.
     """
-    was, sys.stderr = sys.stderr, io.StringIO()
+    original, sys.stderr = sys.stderr, io.StringIO()
     try:
         yield
     finally:
-        printed, sys.stderr = sys.stderr.getvalue(), was
+        printed, sys.stderr = sys.stderr.getvalue(), original
     if printed:
         raise Violation(f"the client has printed on stderr: {printed[-2000:]}")
 

@@ -2,7 +2,7 @@
 
 The client reads late replies to keep its connections (``drainLateReplies``).
 
-A reply contains the number of its request, so that the campaign detects the reply to a wrong
+A reply contains the number of its request, so that the campaign detects a reply to another
 request. The server replies after a random time. The sizes of the reply and of its pieces are
 random. An interruption can occur before the reply arrives, between the pieces of the reply, or
 after the reply.
@@ -30,7 +30,7 @@ from tests.hostile.callback_server import OP_COMPRESSED, OP_MSG, CallbackServer,
 from tests.hostile.invariants import CampaignResults, CommandEventChecker, Violation, check_nothing_in_use
 from tests.hostile.malformed_replies import hello_message
 
-_WORKERS = 24
+_WORKER_COUNT = 24
 INTERRUPTS_PER_STEP = 4000
 _MAX_BYTES = 150_000
 _DATABASE = "late"
@@ -52,7 +52,7 @@ class _Server:
     def __init__(self, rng: random.Random, compresses: bool) -> None:
         self.rng = rng
         self.compresses = compresses
-        self.cursors = count(1)
+        self.cursor_ids = count(1)
         self.open_cursors: set[int] = set()  # IDs of the cursors that the client has not killed
         self.peer = CallbackServer(self.answer)
         self._filling = {size: bytes(size) for size in _SIZES}
@@ -81,7 +81,7 @@ class _Server:
             # A reply with a cursor has about 30,000 bytes at most, because the client does not read
             # the cursor ID of a larger late reply.
             document["filling"] = filling[:30_000]
-            cursor_id = next(self.cursors)
+            cursor_id = next(self.cursor_ids)
             self.open_cursors.add(cursor_id)
         return {"ok": 1.0, "cursor": {"id": Int64(cursor_id), "ns": f"{_DATABASE}.c", "firstBatch": [document]}}
 
@@ -94,12 +94,12 @@ class _Server:
 
 
 class _LateReplyCounter:
-    """Context manager that counts late replies: `read` counts the replies that the driver reads
-    completely.
+    """Context manager that counts late replies. `read_count` is the number of replies that the driver
+    reads completely.
     """
 
     def __init__(self) -> None:
-        self.read = self.given_up = 0
+        self.read_count = self.given_up_count = 0
 
     def __enter__(self) -> _LateReplyCounter:
         self._original = original = Connection.read_late_reply
@@ -108,9 +108,9 @@ class _LateReplyCounter:
             try:
                 original(connection, seconds, max_bytes)
             except BaseException:
-                self.given_up += 1
+                self.given_up_count += 1
                 raise
-            self.read += 1
+            self.read_count += 1
 
         Connection.read_late_reply = read  # type: ignore[method-assign]
         return self
@@ -127,9 +127,9 @@ class _Step:
         self.numbers = count(number * 10_000_000)
         self.server = _Server(random.Random(rng.random()), compresses=rng.random() < 0.2)
         self.remaining_interrupts = interrupts
-        self.interrupted = self.answered = 0
+        self.interrupt_count = self.answer_count = 0
         self.faults: list[str] = []
-        self.patience = rng.choice((_SHORT_WAIT, _LONG_WAIT, _LONG_WAIT))
+        self.drain_milliseconds = rng.choice((_SHORT_WAIT, _LONG_WAIT, _LONG_WAIT))
         self.commands = CommandEventChecker()
         self._pace = 0.002  # average duration in seconds of a request that is not interrupted
 
@@ -141,7 +141,7 @@ class _Step:
         options: dict[str, Any] = {
             "maxPoolSize": self.rng.choice((4, 30, 100)),
             "drainLateReplies": True,
-            "drainLateRepliesMS": self.patience,
+            "drainLateRepliesMS": self.drain_milliseconds,
             "drainLateRepliesBytes": _MAX_BYTES,
             "serverMonitoringMode": "poll",
             **({"compressors": "zlib"} if self.server.compresses else {}),
@@ -151,10 +151,10 @@ class _Step:
             self.collection: Any = client[_DATABASE].c
             for _ in range(20):
                 self._request()
-            workers = [gevent.spawn(self._run_worker) for _ in range(_WORKERS)]
+            workers = [gevent.spawn(self._run_worker) for _ in range(_WORKER_COUNT)]
             while self.remaining_interrupts > 0 and not self.faults:
                 gevent.sleep(self.rng.random() * self._pace)
-                index = self.rng.randrange(_WORKERS)
+                index = self.rng.randrange(_WORKER_COUNT)
                 if workers[index].dead:
                     workers[index] = gevent.spawn(self._run_worker)
                 elif self.rng.random() < 0.5:
@@ -170,9 +170,9 @@ class _Step:
 
     def _wait_for_late_replies(self, client: MongoClient[Any]) -> None:
         for _ in range(1000):
-            # The client cannot kill the cursor in a reply that the client has not read before the
-            # connection closes. With a short wait, each closed connection may leave a cursor.
-            closed_count = self.server.peer.closed_count if self.patience == _SHORT_WAIT else 0
+            # If a connection closes before the client reads a reply, the client cannot kill the
+            # cursor in the reply. With a short wait, each closed connection may leave a cursor.
+            closed_count = self.server.peer.closed_count if self.drain_milliseconds == _SHORT_WAIT else 0
             if len(self.server.open_cursors) <= closed_count and not client.pool_stats()[0]["draining"]:
                 return
             gevent.sleep(0.002)
@@ -183,10 +183,10 @@ class _Step:
             while self.remaining_interrupts > 0 and not self.faults:
                 self._request_with_interruption()
         except _Interruption:
-            self._count()
+            self._count_interruption()
 
-    def _count(self) -> None:
-        self.interrupted += 1
+    def _count_interruption(self) -> None:
+        self.interrupt_count += 1
         self.remaining_interrupts -= 1
 
     def _request_with_interruption(self) -> None:
@@ -202,13 +202,13 @@ class _Step:
         except gevent.Timeout as timeout:
             if timeout is not own_timeout:
                 self.faults.append(f"a foreign timeout was raised: {timeout!r}")
-            self._count()
+            self._count_interruption()
         except PyMongoError as error:
             if not error.timeout:
                 self.faults.append(f"{type(error).__name__}: {error}")
-            self._count()
+            self._count_interruption()
         except gevent.GreenletExit:
-            self._count()
+            self._count_interruption()
             raise
 
     def _request(self) -> None:
@@ -224,7 +224,7 @@ class _Step:
             reply_number = self.collection.database.command("ask", number=number)["number"]
         if reply_number != number:
             self.faults.append(f"request {number} got the reply to request {reply_number}")
-        self.answered += 1
+        self.answer_count += 1
         # The average increases on a busy machine.
         self._pace += (monotonic() - started - self._pace) / 20
 
@@ -238,7 +238,7 @@ class LateReplies:
 
     def __init__(self, seed: int, interrupts_per_step: int = INTERRUPTS_PER_STEP) -> None:
         self.findings = CampaignResults("late replies", seed)
-        self._per_step = interrupts_per_step
+        self._interrupts_per_step = interrupts_per_step
 
     def run(
         self,
@@ -254,21 +254,21 @@ class LateReplies:
         :param report: function that receives texts about the progress.
         """
         findings, end, number = self.findings, None if seconds is None else monotonic() + seconds, first_number
-        answered, counted = 0, _LateReplyCounter()
+        answered, counter = 0, _LateReplyCounter()
         while findings.cases < interrupts and (end is None or monotonic() < end):
-            step = _Step(findings.seed, number, min(self._per_step, interrupts - findings.cases))
+            step = _Step(findings.seed, number, min(self._interrupts_per_step, interrupts - findings.cases))
             try:
-                with counted:
+                with counter:
                     step.run()
             except Violation as violation:
                 findings.violations.append((number, str(violation)))
-            findings.cases += step.interrupted
-            answered += step.answered
+            findings.cases += step.interrupt_count
+            answered += step.answer_count
             number += 1
             findings.outcomes = {
                 "right replies": answered,
-                "late replies read": counted.read,
-                "late replies given up": counted.given_up,
+                "late replies read": counter.read_count,
+                "late replies given up": counter.given_up_count,
             }
             report(f"{findings.report()}; next step {number}")
         return findings

@@ -18,7 +18,7 @@ FIELDS = (
     "postBatchResumeToken", "recoveryToken", "topologyVersion", "upserted", "value", "values", "writeConcernError",
     "writeErrors", "nErrors", "nInserted", "nUpserted", "nMatched", "nDeleted", "databases", "name", "key",
 )  # fmt: skip
-CODES = (0, 1, 6, 7, 11, 13, 20, 26, 43, 50, 64, 79, 89, 91, 100, 112, 133, 134, 189, 237, 251, 262, 391, 462,
+ERROR_CODES = (0, 1, 6, 7, 11, 13, 20, 26, 43, 50, 64, 79, 89, 91, 100, 112, 133, 134, 189, 237, 251, 262, 391, 462,
          9001, 10058, 10107, 11000, 11600, 11602, 13435, 13436)  # fmt: skip
 LABELS = (
     "RetryableWriteError", "TransientTransactionError", "UnknownTransactionCommitResult", "NoWritesPerformed",
@@ -34,7 +34,7 @@ def nested_value(depth: int, as_array: bool) -> Any:
     return value
 
 
-_PLAIN: tuple[Any, ...] = (
+_PLAIN_VALUES: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 5, 2**31 - 1, -(2**31), Int64(2**63 - 1), Int64(-(2**63)), 0.0, 1.0, -1.0, 1.5,
     float("nan"), float("inf"), float("-inf"), 1e300, "", "a", "abc", "\0", "d.c", ".", "1", "é" * 100, b"", b"x" * 20,
     [], [None], [1], ["a"], [[]], [{}], [{"index": 0}], [{"index": -1, "code": 1}], [{"index": 10**6, "code": 1}], {},
@@ -49,14 +49,14 @@ def random_value(rng: random.Random) -> Any:
     """Return a random value whose BSON type is random."""
     kind = rng.random()
     if kind < 0.9:
-        return copy.deepcopy(rng.choice(_PLAIN))
+        return copy.deepcopy(rng.choice(_PLAIN_VALUES))
     if kind < 0.94:
         return nested_value(rng.choice((20, 100, 190)), rng.random() < 0.5)
     if kind < 0.96:
         return "x" * rng.choice((1000, 70_000))
     if kind < 0.98:
-        return [copy.deepcopy(rng.choice(_PLAIN)) for _ in range(rng.choice((10, 300)))]
-    return {rng.choice(FIELDS): copy.deepcopy(rng.choice(_PLAIN)) for _ in range(5)}
+        return [copy.deepcopy(rng.choice(_PLAIN_VALUES)) for _ in range(rng.choice((10, 300)))]
+    return {rng.choice(FIELDS): copy.deepcopy(rng.choice(_PLAIN_VALUES)) for _ in range(5)}
 
 
 def value_paths(document: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -99,13 +99,13 @@ def _add_field(document: dict[str, Any], rng: random.Random) -> None:
 def _replace_by_error(document: dict[str, Any], rng: random.Random) -> None:
     document.clear()
     document.update({"ok": 0, "errmsg": rng.choice(("no", "not master", "node is recovering", "ns not found")),
-                     "code": rng.choice(CODES), "errorLabels": rng.sample(LABELS, rng.randrange(3))})  # fmt: skip
+                     "code": rng.choice(ERROR_CODES), "errorLabels": rng.sample(LABELS, rng.randrange(3))})  # fmt: skip
     if rng.random() < 0.7:
         rng.choice(_CHANGES[:3])(document, rng)
 
 
 def _add_write_concern_error(document: dict[str, Any], rng: random.Random) -> None:
-    concern = {"code": rng.choice(CODES), "errmsg": "late", "errInfo": {"wtimeout": True}}
+    concern = {"code": rng.choice(ERROR_CODES), "errmsg": "late", "errInfo": {"wtimeout": True}}
     if rng.random() < 0.5:
         _replace_value(concern, rng)
     document["writeConcernError"] = concern
@@ -118,13 +118,13 @@ _CHANGES: tuple[Callable[[dict[str, Any], random.Random], None], ...] = (
     _replace_by_error,
     _add_write_concern_error,
 )
-_WEIGHTS = (10, 3, 4, 3, 1)
+_CHANGE_WEIGHTS = (10, 3, 4, 3, 1)
 
 
 def mutate_document(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
     """Return a copy of a document with one to three random changes."""
     result = copy.deepcopy(document)
-    for change in rng.choices(_CHANGES, _WEIGHTS, k=rng.choice((1, 1, 1, 2, 3))):
+    for change in rng.choices(_CHANGES, _CHANGE_WEIGHTS, k=rng.choice((1, 1, 1, 2, 3))):
         change(result, rng)
     return result
 

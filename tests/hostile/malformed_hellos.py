@@ -25,9 +25,9 @@ from tests.hostile.malformed_replies import hello_message, quick_checks
 from tests.support.greenlets import living_greenlets
 
 _CONCURRENT_CASES = 8
-_STALE = Nearest(max_staleness=90)
+_MAX_STALENESS_PREFERENCE = Nearest(max_staleness=90)
 _W2 = WriteConcern(2)
-_FIELDS = (
+_HELLO_FIELDS = (
     "hosts", "passives", "arbiters", "me", "primary", "setName", "tags", "topologyVersion", "lastWrite", "$clusterTime",
     "electionId", "connectionId", "logicalSessionTimeoutMinutes", "maxBsonObjectSize", "maxMessageSizeBytes",
     "maxWireVersion", "maxWriteBatchSize", "minWireVersion", "setVersion", "ok", "msg", "secondary", "hidden",
@@ -41,10 +41,10 @@ class _Case:
 
     def __init__(self, seed: int, number: int) -> None:
         self.rng = rng = random.Random(f"{seed}:{number}")
-        self.bad_hellos = rng.choice((1, 2, 3))  # minimum number of malformed hello replies
+        self.min_bad_hello_count = rng.choice((1, 2, 3))  # minimum number of malformed hello replies
         self.damages_bytes = rng.random() < 0.25
         self.replies_are_correct = False
-        self.count = 0
+        self.hello_count = 0
 
     def answer(self, name: str, command: dict[str, Any], request_id: int, flags: int) -> bytes | None:
         if name != "hello":
@@ -58,12 +58,12 @@ class _Case:
             reply["topologyVersion"] = {"processId": ObjectId(b"n" * 12), "counter": Int64(5)}
             reply["electionId"], reply["setVersion"] = ObjectId(b"\xff" * 12), 2**63 - 1
             return hello_message(reply, command, request_id)
-        self.count += 1
+        self.hello_count += 1
         wrong = reply
-        if self.count <= self.bad_hellos or self.rng.random() < 0.5:
+        if self.hello_count <= self.min_bad_hello_count or self.rng.random() < 0.5:
             wrong = mutate_document(reply, self.rng) if self.rng.random() < 0.5 else reply
             for _ in range(self.rng.choice((1, 1, 2))):
-                wrong[self.rng.choice(_FIELDS)] = random_value(self.rng)
+                wrong[self.rng.choice(_HELLO_FIELDS)] = random_value(self.rng)
         raw = hello_message(wrong, command, request_id)
         return damage_message(raw, self.rng) if self.damages_bytes else raw
 
@@ -91,7 +91,7 @@ class _Case:
                 operations = (
                     client.d.c.find_one,
                     lambda: client.d.c.insert_many([{}, {}]),
-                    lambda: client.d.with_options(read_preference=_STALE).c.find_one(),
+                    lambda: client.d.with_options(read_preference=_MAX_STALENESS_PREFERENCE).c.find_one(),
                     lambda: client.d.c.with_options(write_concern=_W2).insert_one({}),
                 )
                 error = attempt(rng.choice(operations))
@@ -144,14 +144,14 @@ class MalformedHellos:
                 for number in range(first_number, first_number + cases):
                     if (end is not None and monotonic() > end) or len(self.findings.violations) >= 50:
                         break
-                    pool.spawn(self._case, number)
+                    pool.spawn(self._run_case, number)
                 pool.join()
         except Violation as violation:
             self.findings.violations.append((-1, str(violation)))
         self._check_resources(before)
         return self.findings
 
-    def _case(self, number: int) -> None:
+    def _run_case(self, number: int) -> None:
         self.findings.cases += 1
         try:
             self.findings.count_outcome(_Case(self.seed, number).run())

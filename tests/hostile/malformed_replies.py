@@ -30,8 +30,8 @@ from tests.hostile.invariants import (
 )
 from tests.hostile.malformed_documents import damage_message, encode_document, mutate_document
 
-_RAW: CodecOptions[Any] = CodecOptions(document_class=RawBSONDocument)
-_CHECK_EVERY = 20  # cases
+_RAW_OPTIONS: CodecOptions[Any] = CodecOptions(document_class=RawBSONDocument)
+_CHECK_INTERVAL = 20  # cases
 
 
 def _transaction(client: MongoClient[Any]) -> None:
@@ -58,12 +58,12 @@ def _watch(client: MongoClient[Any]) -> None:
         stream.try_next()
 
 
-def _bulk(client: MongoClient[Any]) -> None:
+def _bulk_write(client: MongoClient[Any]) -> None:
     result = client.d.c.bulk_write([InsertOne({}), UpdateOne({}, {"$set": {"a": 1}}, upsert=True), DeleteOne({})])
     assert repr(result.upserted_ids)
 
 
-def _client_bulk(client: MongoClient[Any]) -> None:
+def _client_bulk_write(client: MongoClient[Any]) -> None:
     models = [InsertOne({}, namespace="d.c"), ReplaceOne({}, {}, namespace="d.c"), DeleteOne({}, namespace="d.e")]
     assert repr(client.bulk_write(models, verbose_results=True).insert_results)
 
@@ -78,8 +78,8 @@ OPERATIONS: tuple[Callable[[MongoClient[Any]], Any], ...] = (
     lambda c: list(c.d.c.find()),
     lambda c: list(c.d.c.find(batch_size=1)),
     lambda c: list(c.d.c.find_raw_batches()),
-    lambda c: c.d.c.with_options(codec_options=_RAW).find_one(),
-    lambda c: list(c.d.c.with_options(codec_options=_RAW).find()),
+    lambda c: c.d.c.with_options(codec_options=_RAW_OPTIONS).find_one(),
+    lambda c: list(c.d.c.with_options(codec_options=_RAW_OPTIONS).find()),
     lambda c: c.d.c.insert_one({}),
     lambda c: c.d.c.insert_many([{}, {}]),
     _update,
@@ -100,11 +100,11 @@ OPERATIONS: tuple[Callable[[MongoClient[Any]], Any], ...] = (
     lambda c: c.d.drop_collection("c"),
     lambda c: c.d.validate_collection("c"),
     lambda c: c.d.command("ping"),
-    lambda c: c.d.command("ping", codec_options=_RAW),
+    lambda c: c.d.command("ping", codec_options=_RAW_OPTIONS),
     lambda c: c.d.c.find().explain(),
     lambda c: c.server_info(),
-    _bulk,
-    _client_bulk,
+    _bulk_write,
+    _client_bulk_write,
     _transaction,
     _with_transaction,
     _in_session,
@@ -127,18 +127,18 @@ class MalformedReplies:
     def __init__(self, seed: int, share_of_damage: float = 0.0) -> None:
         self.seed = seed
         self.findings = CampaignResults(self.name if not share_of_damage else "framing", seed)
-        self._damage = share_of_damage
+        self._share_of_damage = share_of_damage
         self._rng = random.Random()
-        self._wrong = 0  # number of malformed replies that the server will still send
+        self._remaining_malformed = 0  # number of malformed replies that the server will still send
 
     def _answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
         if name == "hello":
             return hello_message(hello(self._peer.name), command, number)
         reply = good_reply(name, command)
-        if self._wrong <= 0 or (name in ("endSessions", "killCursors") and self._rng.random() < 0.7):
+        if self._remaining_malformed <= 0 or (name in ("endSessions", "killCursors") and self._rng.random() < 0.7):
             return message(encode_document(reply), number)
-        self._wrong -= 1
-        if self._rng.random() < self._damage:
+        self._remaining_malformed -= 1
+        if self._rng.random() < self._share_of_damage:
             return damage_message(message(encode_document(reply), number), self._rng)
         return message(encode_document(mutate_document(reply, self._rng)), number)
 
@@ -150,7 +150,7 @@ class MalformedReplies:
             "event_listeners": [commands], "serverSelectionTimeoutMS": 3000, "baseBackoffMS": 1, "maxPoolSize": 5,
             "serverMonitoringMode": "poll", "heartbeatFrequencyMS": 500, "waitQueueTimeoutMS": 3000,
         }  # fmt: skip
-        if self._damage:
+        if self._share_of_damage:
             # If the length in a damaged message is too large, the client waits until the timeout.
             options["socketTimeoutMS"] = 30
         with MongoClient(self._peer.name, replicaSet="rs", **options) as client:
@@ -179,21 +179,21 @@ class MalformedReplies:
                 while number < last:
                     number += 1
                     self.findings.cases += 1
-                    self._case(client, commands, number - 1)
+                    self._run_case(client, commands, number - 1)
                 gc.collect()
                 check_nothing_in_use(client, commands)
         except Violation as violation:
             self.findings.violations.append((number - 1, str(violation)))
         return number
 
-    def _case(self, client: MongoClient[Any], commands: CommandEventChecker, number: int) -> None:
+    def _run_case(self, client: MongoClient[Any], commands: CommandEventChecker, number: int) -> None:
         self._rng = rng = random.Random(f"{self.seed}:{number}")
         operation = rng.choice(OPERATIONS)
-        self._wrong = rng.choice((1, 1, 1, 2, 4))
+        self._remaining_malformed = rng.choice((1, 1, 1, 2, 4))
         try:
             self.findings.count_outcome(attempt(lambda: operation(client)))
-            self._wrong = 0
-            if number % _CHECK_EVERY == 0:
+            self._remaining_malformed = 0
+            if number % _CHECK_INTERVAL == 0:
                 check_nothing_in_use(client, commands)
                 check_correct_reply(client, number)
         except Violation as violation:

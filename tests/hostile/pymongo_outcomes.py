@@ -20,9 +20,9 @@ from pymongo.errors import PyMongoError  # noqa: E402
 from tests.hostile.callback_server import CallbackServer  # noqa: E402
 from tests.hostile.malformed_replies import OPERATIONS, MalformedReplies  # noqa: E402
 
-_LONGEST = 5.0
+_TIME_LIMIT = 5.0
 # Operations that PyMongo cannot run, because they use model classes of gmongo, such as InsertOne.
-_WITH_MODELS = frozenset({"_bulk", "_client_bulk"})
+_OPERATIONS_WITH_MODELS = frozenset({"_bulk_write", "_client_bulk_write"})
 
 
 def main(cases: int, seed: int) -> Counter[str]:
@@ -30,7 +30,7 @@ def main(cases: int, seed: int) -> Counter[str]:
     outcome.
     """
     campaign, outcomes = MalformedReplies(seed), Counter[str]()
-    operations = [each for each in OPERATIONS if each.__name__ not in _WITH_MODELS]
+    operations = [each for each in OPERATIONS if each.__name__ not in _OPERATIONS_WITH_MODELS]
     with CallbackServer(campaign._answer) as campaign._peer:
         client = None
         for number in range(cases):
@@ -39,11 +39,11 @@ def main(cases: int, seed: int) -> Counter[str]:
                 client = pymongo.MongoClient(f"mongodb://{campaign._peer.name}/?replicaSet=rs", **options)
             campaign._rng = rng = random.Random(f"{seed}:{number}")
             operation = rng.choice(OPERATIONS)
-            campaign._wrong = rng.choice((1, 1, 1, 2, 4))
+            campaign._remaining_malformed = rng.choice((1, 1, 1, 2, 4))
             if operation not in operations:
                 continue
             try:
-                with gevent.Timeout(_LONGEST):
+                with gevent.Timeout(_TIME_LIMIT):
                     operation(client)
             except (PyMongoError, BSONError):
                 outcomes["documented errors"] += 1
@@ -55,7 +55,7 @@ def main(cases: int, seed: int) -> Counter[str]:
                 outcomes[f"  {type(error).__name__}"] += 1
             else:
                 outcomes["results"] += 1
-            campaign._wrong = 0
+            campaign._remaining_malformed = 0
             if number % 50 == 0 and client is not None and not _is_usable(client):
                 outcomes["clients unusable after good replies"] += 1
                 client = None
@@ -65,7 +65,7 @@ def main(cases: int, seed: int) -> Counter[str]:
 def _is_usable(client: pymongo.MongoClient) -> bool:  # type: ignore[type-arg]
     for _ in range(3):
         try:
-            with gevent.Timeout(_LONGEST):
+            with gevent.Timeout(_TIME_LIMIT):
                 if client.d.c.find_one({"_id": 1}) == {"_id": 1}:
                     return True
         except (Exception, gevent.Timeout):

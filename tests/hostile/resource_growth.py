@@ -13,13 +13,13 @@ from gevent import get_hub
 
 from tests.support.greenlets import living_greenlets
 
-_LEAST_STEPS = 12  # Minimum number of steps for a computation of the growth.
-_WARM_UP = 1 / 3  # Share of the steps, at the beginning of a run, that the regression line omits.
+_MIN_STEPS = 12  # Minimum number of steps for a computation of the growth.
+_WARM_UP_SHARE = 1 / 3  # Share of the steps, at the beginning of a run, that the regression line omits.
 # Permitted rise of each resource on its regression line, from the end of the warm-up to the end of
 # the run.
 _TOLERANCE = {"memory": 0.03, "descriptors": 1.0, "greenlets": 1.0, "watchers": 1.0, "objects": 2000.0}
-_RELATIVE = ("memory",)
-_ERRORS = 3  # A rise above this number of standard errors is significant.
+_RELATIVE_RESOURCES = ("memory",)
+_SIGNIFICANCE = 3  # A rise above this number of standard errors is significant.
 
 
 def measure_resources() -> dict[str, float]:
@@ -59,12 +59,12 @@ class ResourceGrowth:
         The rise of memory is relative: a fraction of the memory at the end of the warm-up. The
         standard error includes the autocorrelation of the residuals.
         """
-        warm = self.steps[int(len(self.steps) * _WARM_UP) :]
+        warm = self.steps[int(len(self.steps) * _WARM_UP_SHARE) :]
         steps = range(len(warm))
         measured = {}
         for name in _TOLERANCE:
             values = [each[name] for each in warm]
-            unit = (len(warm) - 1) / (values[0] if name in _RELATIVE else 1)
+            unit = (len(warm) - 1) / (values[0] if name in _RELATIVE_RESOURCES else 1)
             slope, start = linear_regression(steps, values)
             residuals = [value - start - slope * step for step, value in zip(steps, values, strict=True)]
             spread = sum((step - fmean(steps)) ** 2 for step in steps)
@@ -75,18 +75,18 @@ class ResourceGrowth:
 
     def faults(self) -> list[str]:
         """Return a text for each resource whose rise is significant and larger than permitted."""
-        if len(self.steps) < _LEAST_STEPS:
+        if len(self.steps) < _MIN_STEPS:
             return []
         return [
             f"{name} rise by {rise:.3g}"
             for name, (rise, error) in self.rises().items()
-            if rise > max(_TOLERANCE[name], _ERRORS * error)
+            if rise > max(_TOLERANCE[name], _SIGNIFICANCE * error)
         ]
 
     def line(self) -> str:
         """Return one line of text with the rise of each resource."""
-        if len(self.steps) < _LEAST_STEPS:
-            return f"no regression line of {len(self.steps)} steps"
-        formats = {name: "{:+.2%}" if name in _RELATIVE else "{:+.2f}" for name in _TOLERANCE}
+        if len(self.steps) < _MIN_STEPS:
+            return f"no regression line for {len(self.steps)} steps"
+        formats = {name: "{:+.2%}" if name in _RELATIVE_RESOURCES else "{:+.2f}" for name in _TOLERANCE}
         shown = (f"{name} {formats[name].format(rise)}" for name, (rise, _error) in self.rises().items())
         return "rises after the warm-up: " + ", ".join(shown)

@@ -34,7 +34,7 @@ from gmongo.sdam.monitor import Monitor
 from gmongo.sdam.topology import Topology
 from gmongo.testing import Deployment
 from gmongo.wire.transport import Transport
-from tests.hostile.forks import FORKS, Child, InheritedUseDetector, repeat_until_success
+from tests.hostile.forks import FORK_FUNCTIONS, Child, InheritedUseDetector, repeat_until_success
 from tests.hostile.invariants import CampaignResults, Violation, check_nothing_in_use, silent_stderr
 from tests.hostile.malformed_hellos import resource_counts
 from tests.hostile.malformed_replies import quick_checks
@@ -48,16 +48,16 @@ TOPOLOGIES: dict[str, Callable[[], Deployment]] = {
     "sharded": lambda: Deployment.sharded(mongos=2, log=False),
     "load-balanced": lambda: Deployment.load_balanced(services=2, log=False),
 }
-_WORKERS = 16
+_WORKER_COUNT = 16
 _COMMANDS = ("find", "insert", "update", "getMore", "aggregate", "commitTransaction", "abortTransaction", "hello")
-_FIXED = 40  # Number of documents that no operation changes.
-_COUNTERS = 8
+_FIXED_COUNT = 40  # Number of documents that no operation changes.
+_COUNTER_COUNT = 8
 _END_LIMIT = 30.0  # Seconds in which all workers must end after the last interruption.
 # Seconds in which the client must publish the remaining pool events after its close.
 _CLOSE_GRACE = 10.0
-_FORKS = 2  # Number of forks in each step.
-_BETWEEN_FAULTS = 30  # Minimum number of operations between two faults.
-_INTERRUPTS_OF_CHILD = 100  # Number of interruptions in a forked child.
+_FORK_COUNT = 2  # Number of forks in each step.
+_OPERATIONS_BETWEEN_FAULTS = 30  # Minimum number of operations between two faults.
+_CHILD_INTERRUPTS = 100  # Number of interruptions in a forked child.
 
 
 class WorkerObject:
@@ -79,14 +79,14 @@ class PoolEventCounter(ForwardingPoolListener):
     """Listener that counts the pool events of each class."""
 
     def __init__(self) -> None:
-        self.count: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
 
     def handle(self, event: Any) -> None:
-        self.count[type(event).__name__] += 1
+        self.counts[type(event).__name__] += 1
 
     def faults(self, open_connections: int) -> list[str]:
-        count = self.count
-        equal = {
+        counts = self.counts
+        balanced_events = {
             "check-outs": (
                 "ConnectionCheckOutStartedEvent",
                 "ConnectionCheckedOutEvent",
@@ -95,12 +95,12 @@ class PoolEventCounter(ForwardingPoolListener):
             "check-ins": ("ConnectionCheckedOutEvent", "ConnectionCheckedInEvent"),
         }
         actual = [
-            f"{what}: {[count[name] for name in names]}"
-            for what, names in equal.items()
-            if count[names[0]] != sum(count[name] for name in names[1:])
+            f"{what}: {[counts[name] for name in names]}"
+            for what, names in balanced_events.items()
+            if counts[names[0]] != sum(counts[name] for name in names[1:])
         ]
-        if count["ConnectionCreatedEvent"] != count["ConnectionClosedEvent"] + open_connections:
-            actual.append(f"connections: {dict(count)}, open {open_connections}")
+        if counts["ConnectionCreatedEvent"] != counts["ConnectionClosedEvent"] + open_connections:
+            actual.append(f"connections: {dict(counts)}, open {open_connections}")
         return actual
 
 
@@ -123,8 +123,8 @@ class Step:
         self.interrupts = self.operations = self.faults = self.forks = self.interrupts_of_children = 0
         self.outcomes: Counter[str] = Counter()
         self.violations: list[str] = []
-        self._next = 0
-        self._forks_at = sorted(self.rng.randrange(interrupts) for _ in range(_FORKS))
+        self._last_number = 0
+        self._forks_at = sorted(self.rng.randrange(interrupts) for _ in range(_FORK_COUNT))
         self._children: set[gevent.Greenlet] = set()
         self._is_child = False
         self._pace = 0.005  # average duration in seconds of an operation that is not interrupted
@@ -136,7 +136,7 @@ class Step:
         transactions = () if topology == "standalone" else (self._transaction, self._with_transaction)
         streams = (self._watch,) if topology in ("replica-set", "sharded") else ()
         self._kinds = (
-            self._read, self._read, self._read_all, self._leave_cursor, self._insert, self._count, self._bulk,
+            self._read, self._read, self._read_all, self._leave_cursor, self._insert, self._increment, self._bulk,
             *transactions, *streams,
         )  # fmt: skip
 
@@ -176,8 +176,8 @@ class Step:
         return TOPOLOGIES[self.topology]()
 
     def _prepare(self) -> None:
-        self.db.fixed.insert_many([{"_id": number, "of": number} for number in range(_FIXED)])
-        self.db.counters.insert_many([{"_id": number, "v": 0} for number in range(_COUNTERS)])
+        self.db.fixed.insert_many([{"_id": number, "of": number} for number in range(_FIXED_COUNT)])
+        self.db.counters.insert_many([{"_id": number, "v": 0} for number in range(_COUNTER_COUNT)])
         self.db.create_collection("facts")
         self.db.create_collection("pairs")
         self.deployment.network.random = random.Random(self.rng.random())
@@ -198,7 +198,7 @@ class Step:
 
     def _interrupt_workers(self) -> None:
         while self.remaining_interrupts > 0 and not self.violations:
-            while len(self._greenlets) < _WORKERS:
+            while len(self._greenlets) < _WORKER_COUNT:
                 self._start_worker()
             if self._forks_at and self.interrupts >= self._forks_at[0]:
                 self._fork(self._forks_at.pop(0))
@@ -214,8 +214,8 @@ class Step:
 
     def _start_worker(self) -> None:
         rng = self.rng
-        self._next += 1
-        kind, number, limit = rng.choice(self._kinds), self._next, None
+        self._last_number += 1
+        kind, number, limit = rng.choice(self._kinds), self._last_number, None
         delay = min(0.5, rng.expovariate(1) * rng.choice((0.05, 0.2, 0.5, 3)) * self._pace)
         if rng.random() < 0.35:
             limit = delay
@@ -265,7 +265,7 @@ class Step:
 
     def _fork(self, number: int) -> None:
         self.forks += 1
-        child = Child(self.rng.choice(FORKS), self.deployment.close, lambda: self._run_child(number))
+        child = Child(self.rng.choice(FORK_FUNCTIONS), self.deployment.close, lambda: self._run_child(number))
         waiting = gevent.spawn(self._await_child, child)
         self._children.add(waiting)
         waiting.link(self._children.discard)
@@ -301,10 +301,10 @@ class Step:
             raise Violation(f"an inherited reader: {self.violations[0]}")
         check_nothing_in_use(client, self._commands)
         before = sum(stats["total"] for stats in client.pool_stats())
-        self._connections.count.clear()
+        self._connections.counts.clear()
         self._acknowledged, self._pairs, self._attempted, self._acknowledged_counts = set(), [], Counter(), Counter()
         self.interrupts = self.operations = 0
-        self.remaining_interrupts, self._forks_at, self._next = _INTERRUPTS_OF_CHILD, [], (number + 1) * 1_000_000
+        self.remaining_interrupts, self._forks_at, self._last_number = _CHILD_INTERRUPTS, [], (number + 1) * 1_000_000
         self._interrupt_workers()
         self._wait_for_workers()
         if self.violations:
@@ -332,7 +332,7 @@ class Step:
         while True:
             operations = self.operations
             gevent.sleep(rng.uniform(0.05, 0.4))
-            while self.operations < operations + _BETWEEN_FAULTS:
+            while self.operations < operations + _OPERATIONS_BETWEEN_FAULTS:
                 gevent.sleep(0.01)
             if self._is_child:
                 return
@@ -384,14 +384,14 @@ class Step:
         self.deployment.set_fail_point("failCommand", "off", {})
 
     def _read(self, number: int, worker_object: WorkerObject) -> None:
-        expected = number % _FIXED
+        expected = number % _FIXED_COUNT
         actual = self.db.fixed.find_one({"_id": expected})
         if actual != {"_id": expected, "of": expected}:
             self.violations.append(f"expected {expected}, read {actual}")
 
     def _read_all(self, number: int, worker_object: WorkerObject) -> None:
         actual = sorted(each["_id"] for each in self._cursor(number, 7))
-        if actual != list(range(_FIXED)):
+        if actual != list(range(_FIXED_COUNT)):
             self.violations.append(f"read {actual}")
 
     def _cursor(self, number: int, batch_size: int) -> Any:
@@ -415,8 +415,8 @@ class Step:
             self.violations.append(f"a retryable write was executed twice: {number}")
         self._acknowledged.add(number)
 
-    def _count(self, number: int, worker_object: WorkerObject) -> None:
-        counter = number % _COUNTERS
+    def _increment(self, number: int, worker_object: WorkerObject) -> None:
+        counter = number % _COUNTER_COUNT
         self._attempted[counter] += 1
         self.db.counters.update_one({"_id": counter}, {"$inc": {"v": 1}})
         self._acknowledged_counts[counter] += 1
@@ -497,9 +497,9 @@ class Soak:
         self.topology = topology
         self.seed = seed
         self.findings = CampaignResults(f"soak {topology}", seed)
-        self.interrupts = self.operations = self.faults = self.events = self.forks = self.interrupts_of_children = 0
-        self.slopes = ResourceGrowth()
-        self._per_step = interrupts_per_step
+        self.interrupts = self.operations = self.faults = self.commands = self.forks = self.interrupts_of_children = 0
+        self.growth = ResourceGrowth()
+        self._interrupts_per_step = interrupts_per_step
 
     def run(
         self,
@@ -529,20 +529,20 @@ class Soak:
         finally:
             gc.enable()
             freeze_living_objects()
-        self.findings.violations += [(number, fault) for fault in self.slopes.faults()]
+        self.findings.violations += [(number, fault) for fault in self.growth.faults()]
         return self.findings
 
     def line(self) -> str:
         """Return one line of text with the current counts of the campaign."""
         return (
-            f"{self.topology}: {self.interrupts} interrupts, {self.operations} operations, {self.events} commands, "
+            f"{self.topology}: {self.interrupts} interrupts, {self.operations} operations, {self.commands} commands, "
             f"{self.faults} faults, {self.forks} forks, {self.interrupts_of_children} interrupts in forked children, "
             f"{self.findings.cases} steps, {len(self.findings.violations)} violations, "
-            f"{self.slopes.line()}"
+            f"{self.growth.line()}"
         )
 
     def _step(self, number: int, before: tuple[int, int]) -> None:
-        step = Step(self.topology, self.seed, number, self._per_step)
+        step = Step(self.topology, self.seed, number, self._interrupts_per_step)
         self.findings.cases += 1
         try:
             with silent_stderr():
@@ -555,12 +555,12 @@ class Soak:
         self.faults += step.faults
         self.forks += step.forks
         self.interrupts_of_children += step.interrupts_of_children
-        self.events += step._commands.count
+        self.commands += step._commands.command_count
         for outcome, count in step.outcomes.items():
             self.findings.outcomes[outcome] = self.findings.outcomes.get(outcome, 0) + count
         del step
         self._check_cycles(number)
-        self.slopes.add(measure_resources())
+        self.growth.add(measure_resources())
 
     def _check_released(self, before: tuple[int, int]) -> None:
         """Check that objects of ended workers and file descriptors are released, without the garbage

@@ -30,7 +30,7 @@ from tests.support.server import (
 )
 from tests.support.wait import eventually
 
-BROKEN = {  # Name of a fault -> fault, exception class, and message.
+REPLY_FAULTS = {  # Name of a fault -> fault, exception class, and message.
     "closed before the reply": (cut_reply(0), AutoReconnect, "connection closed by the server"),
     "closed inside the header": (cut_reply(10), AutoReconnect, "connection closed by the server"),
     "closed inside the body": (cut_reply(30), AutoReconnect, "connection closed by the server"),
@@ -46,7 +46,7 @@ BROKEN = {  # Name of a fault -> fault, exception class, and message.
     "unrequested compression": (with_false_header(opcode=2012), ProtocolError, "OP_COMPRESSED claims"),
     "garbage": (send_malformed_reply, bson.errors.InvalidBSON, "."),
 }
-broken = pytest.mark.parametrize(("fault", "kind", "message"), BROKEN.values(), ids=BROKEN.keys())
+with_each_fault = pytest.mark.parametrize(("fault", "kind", "message"), REPLY_FAULTS.values(), ids=REPLY_FAULTS.keys())
 
 
 @pytest.fixture(autouse=True)
@@ -74,11 +74,11 @@ def session_id_of(command):
     return bytes(command["lsid"]["id"])
 
 
-def check_resources(client, server, sessions_lost):
+def check_resources(client, server, lost_session_count):
     """Check that no connection is in use, that new operations succeed, and that the client ends its
     sessions.
 
-    :param sessions_lost: the number of sessions that `close` does not end. The client discards a
+    :param lost_session_count: the number of sessions that `close` does not end. The client discards a
         session whose connection failed, unless the server may have an open cursor of the session.
     """
     for pool in client.pool_stats():
@@ -89,7 +89,7 @@ def check_resources(client, server, sessions_lost):
     used = {session_id_of(each.command) for each in server.received if "lsid" in each.command}
     client.close()
     ended = {bytes(each["id"]) for each in server.wait_for("endSessions")["endSessions"]}
-    assert len(used - ended) == sessions_lost
+    assert len(used - ended) == lost_session_count
     assert ended <= used
 
 
@@ -130,7 +130,7 @@ def test_bytes_after_reply_close_connection_without_failing_operation(extra_byte
 
 
 @pytest.mark.requirement("CMAP-30")
-@broken
+@with_each_fault
 def test_broken_reply_to_read_raises_error(client, server, fault, kind, message):
     server.fail("find", fault)
     with pytest.raises(kind, match=message):
@@ -138,7 +138,7 @@ def test_broken_reply_to_read_raises_error(client, server, fault, kind, message)
     check_resources(client, server, 1)
 
 
-@broken
+@with_each_fault
 def test_broken_handshake_of_operation_raises_error(server, fault, kind, message):
     with gevent.Timeout(5), MongoClient(server.name, retryReads=False) as client:
         eventually(lambda: client.nodes)
@@ -175,7 +175,7 @@ def open_cursor(client, server):
     return cursor
 
 
-@broken
+@with_each_fault
 def test_broken_get_more_reply_ends_cursor(client, server, fault, kind, message):
     cursor = open_cursor(client, server)
     server.fail("getMore", fault)

@@ -58,7 +58,7 @@ def test_soak_without_garbage_collector_violates_no_invariant(topology: str) -> 
     findings = soak.run(2000)
     assert not findings.violations, findings.report()
     assert soak.interrupts >= 2000
-    assert soak.events > 500
+    assert soak.commands > 500
 
 
 def test_campaign_with_equal_seed_and_case_number_has_equal_outcomes() -> None:
@@ -84,7 +84,7 @@ def test_campaign_detects_unchecked_reply(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_campaign_detects_unread_late_reply(monkeypatch: pytest.MonkeyPatch) -> None:
     def skip_read(self: Connection, seconds: float, max_bytes: int) -> None:
-        self.mid_message, self.error, self.late_reply, self.unanswered = False, None, None, None
+        self.mid_message, self.error, self.late_reply_handler, self.unanswered_request_id = False, None, None, None
 
     monkeypatch.setattr(Connection, "read_late_reply", skip_read)
     monkeypatch.setattr(
@@ -106,10 +106,10 @@ def _read_without_request_id(view: memoryview) -> tuple[int, ...]:
 
 def test_soak_detects_unreleased_pinned_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     def keep_cursor(self: ServerCursor, error: BaseException) -> bool:
-        _kept.append(self)
+        kept_cursors.append(self)
         return False
 
-    _kept: list[ServerCursor] = []
+    kept_cursors: list[ServerCursor] = []
     monkeypatch.setattr(ServerCursor, "_handle_failure", keep_cursor)
     assert Soak("load-balanced", SEED, interrupts_per_step=500).run(500).violations
 
@@ -117,8 +117,8 @@ def test_soak_detects_unreleased_pinned_connection(monkeypatch: pytest.MonkeyPat
 def test_soak_detects_growth_of_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     grown: list[list[int]] = []
     monkeypatch.setattr(Step, "run", lambda step: grown.extend([] for _ in range(10_000)))
-    monkeypatch.setattr(Step, "_commands", SimpleNamespace(count=0), raising=False)
+    monkeypatch.setattr(Step, "_commands", SimpleNamespace(command_count=0), raising=False)
     soak = Soak("standalone", SEED)
     for number in range(20):
         soak._step(number, resource_counts())
-    assert any("objects rise" in fault for fault in soak.slopes.faults())
+    assert any("objects rise" in fault for fault in soak.growth.faults())

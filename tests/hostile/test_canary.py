@@ -59,7 +59,7 @@ SECRETS = {
     )
 }
 MASTER_KEY = ("canary-of-a-master-key-" * 5)[:96].encode()
-WATCHED = {**SECRETS, "master key": "canary-of-a-master-key-canary-of-a-master"}
+WATCHED_SECRETS = {**SECRETS, "master key": "canary-of-a-master-key-canary-of-a-master"}
 VAULT = "vault.keys"
 DETERMINISTIC = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Deterministic
 
@@ -79,7 +79,7 @@ def _unfreeze_objects_of_tests() -> Iterator[None]:
 
 @pytest.fixture
 def canary() -> Iterator[Canary]:
-    with Canary(WATCHED) as watching:
+    with Canary(WATCHED_SECRETS) as watching:
         yield watching
     found = [each for each in watching.findings if not is_allowed(each)]
     assert not found, "\n".join(f"{each.secret} in {each.channel}: {each.text!r}" for each in sorted(found)[:25])
@@ -223,8 +223,8 @@ BEHAVIOURS: dict[str, Callable[[ScriptedServer, str], None]] = {
 def test_authentication_discloses_no_secret(
     canary: Canary, mechanism: str, behaviour: Callable[[ScriptedServer, str], None]
 ) -> None:
-    derives = behaviour is authenticate and mechanism in ("DEFAULT", "SCRAM-SHA-1", "SCRAM-SHA-256")
-    with AuthServer({"ann": SECRETS["password"]}) if derives else ScriptedServer() as server:
+    needs_auth_server = behaviour is authenticate and mechanism in ("DEFAULT", "SCRAM-SHA-1", "SCRAM-SHA-256")
+    with AuthServer({"ann": SECRETS["password"]}) if needs_auth_server else ScriptedServer() as server:
         behaviour(server, mechanism)
         client: MongoClient[Any] = MongoClient(
             server.name,
@@ -293,7 +293,7 @@ def test_use_of_credential_service_discloses_no_secret(
         assert endpoint.requests
 
 
-KEYWORDS: list[dict[str, Any]] = [
+INVALID_OPTIONS: list[dict[str, Any]] = [
     {"username": "ann", "password": SECRETS["password"], "authMechanism": "EVIL"},
     {"username": "ann", "password": SECRETS["password"], "passwrod": SECRETS["password"]},
     {"username": "ann", "password": [SECRETS["password"]]},
@@ -313,7 +313,7 @@ def test_errors_about_options_disclose_no_secret(canary: Canary, files: SimpleNa
         given = row["uri"].format(**SECRETS)
         collect_error(canary, lambda given=given: MongoClient(given, connect=False))  # type: ignore[misc]
         collect_error(canary, lambda given=given: gmongo.uri_parser.parse_uri(given))  # type: ignore[misc]
-    for options in KEYWORDS:
+    for options in INVALID_OPTIONS:
         collect_error(canary, lambda options=options: MongoClient("h", connect=False, **options))  # type: ignore[misc]
     files_of_tls = {"tlsCertificateKeyFile": files.client, "tlsCAFile": files.ca}
     secret = {"tlsCertificateKeyFilePassword": SECRETS["key file password"]}
@@ -330,7 +330,7 @@ def test_proxy_failure_discloses_no_secret(canary: Canary, account: Any) -> None
             assert collect_error(canary, client.d.c.find_one) is not None
 
 
-COMMANDS: dict[str, Callable[[Any], object]] = {
+SECRET_COMMANDS: dict[str, Callable[[Any], object]] = {
     "createUser": lambda database: database.command("createUser", "bea", pwd=SECRETS["new password"], roles=[]),
     "updateUser": lambda database: database.command({"updateUser": "bea", "pwd": SECRETS["new password"]}),
     "saslStart": lambda database: database.command(
@@ -355,20 +355,20 @@ FAULTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", SECRET_COMMANDS)
 def test_secret_commands_disclose_no_secret(canary: Canary, name: str, fault: Any) -> None:
     with ScriptedServer() as server:
-        if callable(fault) and fault not in (FAULTS["echo"],) and "echo" not in id_of(fault):
+        if callable(fault) and fault not in (FAULTS["echo"],) and "echo" not in fault_name(fault):
             server.fail(name, *[fault] * 5)
         else:
             server.replies[name] = fault
         with MongoClient(server.name, socketTimeoutMS=100, serverSelectionTimeoutMS=300, slow_operation_ms=0) as client:
-            collect_error(canary, lambda: COMMANDS[name](client.admin))
+            collect_error(canary, lambda: SECRET_COMMANDS[name](client.admin))
             if fault is send_no_reply:
-                collect_interruption_errors(canary, lambda: COMMANDS[name](client.admin))
+                collect_interruption_errors(canary, lambda: SECRET_COMMANDS[name](client.admin))
 
 
-def id_of(fault: Any) -> str:
+def fault_name(fault: Any) -> str:
     return next(name for name, each in FAULTS.items() if each is fault)
 
 
@@ -382,7 +382,7 @@ def test_authenticated_deployment_discloses_no_secret(canary: Canary) -> None:
             with client:
                 collect_error(canary, lambda client=client: client.d.c.insert_one({}))  # type: ignore[misc]
                 collect_error(canary, lambda client=client: client.d.c.find_one())  # type: ignore[misc]
-                for use in COMMANDS.values():
+                for use in SECRET_COMMANDS.values():
                     collect_error(canary, lambda use=use, client=client: use(client.admin))  # type: ignore[misc]
                 canary.search_objects()
 
@@ -393,15 +393,15 @@ def deployment() -> Iterator[Deployment]:
         yield started
 
 
-LOCAL = {"local": {"key": MASTER_KEY}}
-OPTIONS: CodecOptions[Any] = CodecOptions()
+LOCAL_KMS = {"local": {"key": MASTER_KEY}}
+CODEC_OPTIONS: CodecOptions[Any] = CodecOptions()
 
 
 def test_explicit_encryption_discloses_no_secret(canary: Canary, deployment: Deployment) -> None:
     plaintext = SECRETS["plaintext"]
     with (
         MongoClient(deployment.uri, slow_operation_ms=0) as client,
-        ClientEncryption(LOCAL, VAULT, client, OPTIONS) as encryption,
+        ClientEncryption(LOCAL_KMS, VAULT, client, CODEC_OPTIONS) as encryption,
     ):
         material = (SECRETS["key material"] * 5)[:96].encode()
         key = encryption.create_data_key("local", key_alt_names=["a"], key_material=material)
@@ -429,7 +429,7 @@ def test_explicit_encryption_discloses_no_secret(canary: Canary, deployment: Dep
         client.admin.command("ping")
 
 
-PROVIDERS: dict[str, Any] = {
+INVALID_PROVIDERS: dict[str, Any] = {
     "too short": {"local": {"key": MASTER_KEY[:90]}},
     "not bytes": {"local": {"key": [MASTER_KEY]}},
     "unknown": {"local": {"key": MASTER_KEY}, "clouds": {"secretAccessKey": SECRETS["secret access key"]}},
@@ -438,19 +438,19 @@ PROVIDERS: dict[str, Any] = {
     "a private key": {"gcp": {"email": "a", "privateKey": SECRETS["client secret"]}},
     "too much": {"azure": {"tenantId": "a", "clientId": "a", "clientSecret": SECRETS["client secret"], "more": 1}},
 }
-TLS = {"aws": {"tlsCertificateKeyFile": "/nothing", "tlsCertificateKeyFilePassword": SECRETS["key file password"]}}
+KMS_TLS = {"aws": {"tlsCertificateKeyFile": "/nothing", "tlsCertificateKeyFilePassword": SECRETS["key file password"]}}
 
 
 def test_errors_about_encryption_options_disclose_no_secret(canary: Canary, deployment: Deployment) -> None:
     with MongoClient(deployment.uri) as client:
-        for providers in PROVIDERS.values():
-            collect_error(canary, lambda providers=providers: ClientEncryption(providers, VAULT, client, OPTIONS))  # type: ignore[misc]
+        for providers in INVALID_PROVIDERS.values():
+            collect_error(canary, lambda providers=providers: ClientEncryption(providers, VAULT, client, CODEC_OPTIONS))  # type: ignore[misc]
             collect_error(canary, lambda providers=providers: encrypting_client(deployment, {}, providers))  # type: ignore[misc]
         for vault in ("nothing", 5):
-            collect_error(canary, lambda vault=vault: ClientEncryption(LOCAL, vault, client, OPTIONS))  # type: ignore[misc]
-            collect_error(canary, lambda vault=vault: AutoEncryptionOpts(LOCAL, vault))  # type: ignore[misc]
-        collect_error(canary, lambda: ClientEncryption(LOCAL, VAULT, client, OPTIONS, TLS))
-        collect_error(canary, lambda: AutoEncryptionOpts(LOCAL, VAULT, kms_tls_options=TLS))
+            collect_error(canary, lambda vault=vault: ClientEncryption(LOCAL_KMS, vault, client, CODEC_OPTIONS))  # type: ignore[misc]
+            collect_error(canary, lambda vault=vault: AutoEncryptionOpts(LOCAL_KMS, vault))  # type: ignore[misc]
+        collect_error(canary, lambda: ClientEncryption(LOCAL_KMS, VAULT, client, CODEC_OPTIONS, KMS_TLS))
+        collect_error(canary, lambda: AutoEncryptionOpts(LOCAL_KMS, VAULT, kms_tls_options=KMS_TLS))
         for url in ("ftp://u:{}@h", "http://u:{}@", "http://u:{}@h/path", "http://u:{}@h:x", "u:{}@h"):
             secret = url.format(SECRETS["proxy password"])
             collect_error(canary, lambda secret=secret: HTTPProxyKMSConnect(secret))  # type: ignore[misc]
@@ -458,14 +458,14 @@ def test_errors_about_encryption_options_disclose_no_secret(canary: Canary, depl
         collect_error(canary, lambda: HTTPProxyKMSConnect("http://h", headers=header))
 
 
-def encrypting_client(deployment: Any, schema: Any, providers: Any = LOCAL, **options: Any) -> MongoClient[Any]:
+def encrypting_client(deployment: Any, schema: Any, providers: Any = LOCAL_KMS, **options: Any) -> MongoClient[Any]:
     auto = AutoEncryptionOpts(providers, VAULT, schema_map=schema, **{"mongocryptd_bypass_spawn": True, **options})
     return MongoClient(deployment.uri, auto_encryption_opts=auto, slow_operation_ms=0, serverSelectionTimeoutMS=500)
 
 
 @pytest.fixture
 def schema(deployment: Deployment) -> dict[str, Any]:
-    with MongoClient(deployment.uri) as client, ClientEncryption(LOCAL, VAULT, client, OPTIONS) as encryption:
+    with MongoClient(deployment.uri) as client, ClientEncryption(LOCAL_KMS, VAULT, client, CODEC_OPTIONS) as encryption:
         client.shop.people.drop()
         key = encryption.create_data_key("local")
     rule = {"keyId": [key], "bsonType": "string", "algorithm": DETERMINISTIC.value}
@@ -491,7 +491,7 @@ def operate_on_encrypted_field(canary: Canary, people: Any) -> None:
     collect_error(canary, lambda: people.count_documents({"ssn": plain}))
 
 
-MONGOCRYPTDS: dict[str, Callable[[Mongocryptd], object]] = {
+MONGOCRYPTD_FAULTS: dict[str, Callable[[Mongocryptd], object]] = {
     "success": lambda server: None,
     "cut": lambda server: [server.fail(name, *[cut_reply(20)] * 9) for name in server.replies],
     "garbage": lambda server: [server.fail(name, *[send_malformed_reply] * 9) for name in server.replies],
@@ -504,7 +504,7 @@ MONGOCRYPTDS: dict[str, Callable[[Mongocryptd], object]] = {
 }
 
 
-@pytest.mark.parametrize("cause_fault", MONGOCRYPTDS.values(), ids=MONGOCRYPTDS.keys())
+@pytest.mark.parametrize("cause_fault", MONGOCRYPTD_FAULTS.values(), ids=MONGOCRYPTD_FAULTS.keys())
 def test_automatic_encryption_discloses_no_secret(
     canary: Canary, deployment: Deployment, schema: Any, cause_fault: Callable[[Mongocryptd], object]
 ) -> None:
@@ -512,21 +512,21 @@ def test_automatic_encryption_discloses_no_secret(
         cause_fault(mongocryptd)
         uri = f"{mongocryptd.uri}&serverSelectionTimeoutMS=50"
         client = stack.enter_context(encrypting_client(deployment, schema, mongocryptd_uri=uri))
-        limit = gmongo.timeout(0.5) if cause_fault is MONGOCRYPTDS["stopped"] else ExitStack()
+        limit = gmongo.timeout(0.5) if cause_fault is MONGOCRYPTD_FAULTS["stopped"] else ExitStack()
         with limit:
             operate_on_encrypted_field(canary, client.shop.people)
         canary.search_objects()
 
 
-MASTER_OF_AWS = {"region": "us-east-1", "key": "arn:aws:kms:us-east-1:1:key/1"}
-MASTERS: dict[str, Any] = {
+AWS_MASTER_KEY = {"region": "us-east-1", "key": "arn:aws:kms:us-east-1:1:key/1"}
+CREDENTIALS_AND_KEYS: dict[str, Any] = {
     "aws": (
         {
             "accessKeyId": "id",
             "secretAccessKey": SECRETS["secret access key"],
             "sessionToken": SECRETS["session token"],
         },
-        MASTER_OF_AWS,
+        AWS_MASTER_KEY,
     ),
     "azure": (
         {"tenantId": "tenant", "clientId": "client", "clientSecret": SECRETS["client secret"]},
@@ -540,7 +540,7 @@ MASTERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("failure", ["success", "rejection", "closed", "slow", "wrong certificate", "proxy"])
-@pytest.mark.parametrize("provider", MASTERS)
+@pytest.mark.parametrize("provider", CREDENTIALS_AND_KEYS)
 def test_key_management_errors_disclose_no_secret(
     canary: Canary,
     deployment: Deployment,
@@ -548,7 +548,7 @@ def test_key_management_errors_disclose_no_secret(
     provider: str,
     failure: str,
 ) -> None:
-    credentials, master_key = MASTERS[provider]
+    credentials, master_key = CREDENTIALS_AND_KEYS[provider]
     material = (SECRETS["key material"] * 5)[:96].encode()
     with (
         KmsServer(server_context(files.key_services)) as kms,
@@ -565,14 +565,14 @@ def test_key_management_errors_disclose_no_secret(
         tls = {provider: {} if failure == "wrong certificate" else {"tlsCAFile": str(files.ca)}}
         with (
             ClientEncryption(
-                {provider: credentials}, VAULT, client, OPTIONS, tls, kms_connect_callback=connect
-            ) as made,
+                {provider: credentials}, VAULT, client, CODEC_OPTIONS, tls, kms_connect_callback=connect
+            ) as encryption,
             gmongo.timeout(0.1 if failure == "slow" else 5),
         ):
-            collect_error(canary, lambda: made.create_data_key(provider, master_key, key_material=material))
+            collect_error(canary, lambda: encryption.create_data_key(provider, master_key, key_material=material))
             if failure == "slow":
                 collect_interruption_errors(
-                    canary, lambda: made.create_data_key(provider, master_key, key_material=material)
+                    canary, lambda: encryption.create_data_key(provider, master_key, key_material=material)
                 )
         assert bool(kms.requests) == (failure not in ("wrong certificate", "proxy"))
         assert bool(proxy.heads) == (failure == "proxy")

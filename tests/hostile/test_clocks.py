@@ -67,12 +67,12 @@ def test_client_continues_after_clock_jump(
             session.start_transaction()
             client.t.t.insert_one({"_id": 100}, session=session)
             deployment.network.latency = 0.05
-            busy = [gevent.spawn(client.t.t.find_one, {"_id": number}) for number in range(6)]
+            readers = [gevent.spawn(client.t.t.find_one, {"_id": number}) for number in range(6)]
             gevent.sleep(0.06)
             jump(clocks)  # operations wait for replies and connections
-            gevent.joinall(busy, timeout=10)
-            assert [each.value for each in busy if each.successful()]
-            assert all(each.ready() for each in busy)
+            gevent.joinall(readers, timeout=10)
+            assert [each.value for each in readers if each.successful()]
+            assert all(each.ready() for each in readers)
             deployment.network.latency = 0
             attempt(session.commit_transaction)
         attempt(lambda: list(cursor))

@@ -43,9 +43,9 @@ class DamagingProxy:
 
     def _serve(self, client: Any, _address: Any) -> None:
         server = socket.create_connection(("127.0.0.1", self._port))
-        directions = [gevent.spawn(self._forward, client, server), gevent.spawn(self._forward, server, client)]
-        gevent.joinall(directions, count=1)
-        gevent.killall(directions)
+        forwarders = [gevent.spawn(self._forward, client, server), gevent.spawn(self._forward, server, client)]
+        gevent.joinall(forwarders, count=1)
+        gevent.killall(forwarders)
         client.close()
         server.close()
 
@@ -89,7 +89,7 @@ def test_damaged_tls_bytes_raise_documented_errors_and_no_wrong_reply(files: Sim
     rng, commands = random.Random(19), CommandEventChecker()
     context = SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(files.server)
-    correct_replies = 0
+    correct_reply_count = 0
     with silent_stderr(), TlsServer(context) as server:
         proxy = DamagingProxy(server.port, rng)
         options: dict[str, Any] = {
@@ -103,11 +103,11 @@ def test_damaged_tls_bytes_raise_documented_errors_and_no_wrong_reply(files: Sim
                 found: list[Any] = []
                 error = attempt(lambda number=number, found=found: found.append(client.d.c.find_one({"_id": number})))
                 assert found in ([], [{"_id": number}])
-                correct_replies += bool(found)
+                correct_reply_count += bool(found)
                 assert error is None or isinstance(error, PyMongoError)
             proxy.rate = 0.0
             eventually(lambda: attempt(lambda: client.d.command("ping")) is None)
             check_nothing_in_use(client, commands)
         proxy.close()
     assert proxy.damaged_count > 20
-    assert correct_replies > 200
+    assert correct_reply_count > 200

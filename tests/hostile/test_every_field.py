@@ -25,17 +25,17 @@ from gmongo.database import Database
 from gmongo.errors import PyMongoError
 from gmongo.gridfs import GridFS, GridFSBucket
 from gmongo.operations import SearchIndexModel
-from tests.hostile.callback_server import TIMES, CallbackServer, good_reply, hello, message
+from tests.hostile.callback_server import TIME_FIELDS, CallbackServer, good_reply, hello, message
 from tests.hostile.malformed_documents import encode_document, value_paths
 from tests.hostile.malformed_replies import hello_message, quick_checks
 
 MISSING = "missing"
 WRONG_VALUES: tuple[Any, ...] = (MISSING, None, True, -1, 1.5, 10**12, "x", b"x", [], [1], [{}], {}, {"a": 1})
-OID = ObjectId(b"f" * 12)
-FILE = {"_id": OID, "length": Int64(3), "chunkSize": 255, "uploadDate": None, "filename": "n", "metadata": {"a": 1}}
-CHUNK = {"_id": OID, "files_id": OID, "n": 0, "data": b"abc"}
-DEFINITION: dict[str, Any] = {"mappings": {"dynamic": True}}
-SET = {"$set": {"a": 1}}
+FILE_ID = ObjectId(b"f" * 12)
+FILE = {"_id": FILE_ID, "length": Int64(3), "chunkSize": 255, "uploadDate": None, "filename": "n", "metadata": {"a": 1}}
+CHUNK = {"_id": FILE_ID, "files_id": FILE_ID, "n": 0, "data": b"abc"}
+INDEX_DEFINITION: dict[str, Any] = {"mappings": {"dynamic": True}}
+UPDATE = {"$set": {"a": 1}}
 
 
 def _in_transaction(client: Any) -> None:
@@ -63,18 +63,18 @@ def _upload(client: Any) -> None:
         stream.write(b"abc")
 
 
-# Public method -> function that calls the method. LOCAL lists the remaining methods.
+# Public method -> function that calls the method. OMITTED_METHODS lists the remaining methods.
 OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "Collection.aggregate": lambda c: list(c.d.c.aggregate([])),
     "Collection.aggregate_raw_batches": lambda c: list(c.d.c.aggregate_raw_batches([])),
     "Collection.bulk_write": lambda c: c.d.c.bulk_write(
-        [InsertOne({}), UpdateOne({}, SET, upsert=True), DeleteOne({})]
+        [InsertOne({}), UpdateOne({}, UPDATE, upsert=True), DeleteOne({})]
     ),
     "Collection.count_documents": lambda c: c.d.c.count_documents({}),
     "Collection.create_index": lambda c: c.d.c.create_index("a"),
     "Collection.create_indexes": lambda c: c.d.c.create_indexes([IndexModel("a")]),
-    "Collection.create_search_index": lambda c: c.d.c.create_search_index({"definition": DEFINITION}),
-    "Collection.create_search_indexes": lambda c: c.d.c.create_search_indexes([SearchIndexModel(DEFINITION)] * 2),
+    "Collection.create_search_index": lambda c: c.d.c.create_search_index({"definition": INDEX_DEFINITION}),
+    "Collection.create_search_indexes": lambda c: c.d.c.create_search_indexes([SearchIndexModel(INDEX_DEFINITION)] * 2),
     "Collection.delete_many": lambda c: c.d.c.delete_many({}),
     "Collection.delete_one": lambda c: c.d.c.delete_one({}),
     "Collection.distinct": lambda c: c.d.c.distinct("a"),
@@ -90,7 +90,7 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "Collection.find_one": lambda c: c.d.c.find_one(),
     "Collection.find_one_and_delete": lambda c: c.d.c.find_one_and_delete({}),
     "Collection.find_one_and_replace": lambda c: c.d.c.find_one_and_replace({}, {}),
-    "Collection.find_one_and_update": lambda c: c.d.c.find_one_and_update({}, SET),
+    "Collection.find_one_and_update": lambda c: c.d.c.find_one_and_update({}, UPDATE),
     "Collection.find_raw_batches": lambda c: list(c.d.c.find_raw_batches()),
     "Collection.index_information": lambda c: c.d.c.index_information(),
     "Collection.insert_many": lambda c: c.d.c.insert_many([{}, {}]),
@@ -100,9 +100,9 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "Collection.options": lambda c: c.d.c.options(),
     "Collection.rename": lambda c: c.d.c.rename("x"),
     "Collection.replace_one": lambda c: c.d.c.replace_one({}, {}, upsert=True),
-    "Collection.update_many": lambda c: c.d.c.update_many({}, SET),
-    "Collection.update_one": lambda c: c.d.c.update_one({}, SET, upsert=True),
-    "Collection.update_search_index": lambda c: c.d.c.update_search_index("x", DEFINITION),
+    "Collection.update_many": lambda c: c.d.c.update_many({}, UPDATE),
+    "Collection.update_one": lambda c: c.d.c.update_one({}, UPDATE, upsert=True),
+    "Collection.update_search_index": lambda c: c.d.c.update_search_index("x", INDEX_DEFINITION),
     "Collection.watch": lambda c: _watch(c.d.c),
     "Database.aggregate": lambda c: list(c.d.aggregate([{"$documents": []}])),
     "Database.command": lambda c: c.d.command("ping"),
@@ -115,7 +115,7 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "Database.validate_collection": lambda c: c.d.validate_collection("c"),
     "Database.watch": lambda c: _watch(c.d),
     "MongoClient.bulk_write": lambda c: c.bulk_write(
-        [InsertOne({}, namespace="d.c"), UpdateOne({}, SET, namespace="d.c"), DeleteOne({}, namespace="d.c")],
+        [InsertOne({}, namespace="d.c"), UpdateOne({}, UPDATE, namespace="d.c"), DeleteOne({}, namespace="d.c")],
         verbose_results=True,
     ),
     "MongoClient.drop_database": lambda c: c.drop_database("d"),
@@ -126,28 +126,28 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "MongoClient.start_session with snapshot": _in_snapshot,
     "MongoClient.wait_until_ready": lambda c: c.wait_until_ready(),
     "MongoClient.watch": _watch,
-    "GridFSBucket.delete": lambda c: _bucket(c).delete(OID),
+    "GridFSBucket.delete": lambda c: _bucket(c).delete(FILE_ID),
     "GridFSBucket.delete_by_name": lambda c: _bucket(c).delete_by_name("n"),
-    "GridFSBucket.download_to_stream": lambda c: _bucket(c).download_to_stream(OID, io.BytesIO()),
+    "GridFSBucket.download_to_stream": lambda c: _bucket(c).download_to_stream(FILE_ID, io.BytesIO()),
     "GridFSBucket.download_to_stream_by_name": lambda c: _bucket(c).download_to_stream_by_name("n", io.BytesIO()),
     "GridFSBucket.find": lambda c: [each.read() for each in _bucket(c).find({})],
-    "GridFSBucket.open_download_stream": lambda c: _bucket(c).open_download_stream(OID).readline(),
+    "GridFSBucket.open_download_stream": lambda c: _bucket(c).open_download_stream(FILE_ID).readline(),
     "GridFSBucket.open_download_stream_by_name": lambda c: list(_bucket(c).open_download_stream_by_name("n")),
     "GridFSBucket.open_upload_stream": _upload,
-    "GridFSBucket.rename": lambda c: _bucket(c).rename(OID, "m"),
+    "GridFSBucket.rename": lambda c: _bucket(c).rename(FILE_ID, "m"),
     "GridFSBucket.rename_by_name": lambda c: _bucket(c).rename_by_name("n", "m"),
     "GridFSBucket.upload_from_stream": lambda c: _bucket(c).upload_from_stream("n", b"abc"),
-    "GridFS.delete": lambda c: GridFS(c.d).delete(OID),
-    "GridFS.exists": lambda c: GridFS(c.d).exists(OID),
+    "GridFS.delete": lambda c: GridFS(c.d).delete(FILE_ID),
+    "GridFS.exists": lambda c: GridFS(c.d).exists(FILE_ID),
     "GridFS.find": lambda c: [each.read() for each in GridFS(c.d).find()],
     "GridFS.find_one": lambda c: GridFS(c.d).find_one(),
-    "GridFS.get": lambda c: GridFS(c.d).get(OID).read(),
+    "GridFS.get": lambda c: GridFS(c.d).get(FILE_ID).read(),
     "GridFS.get_last_version": lambda c: GridFS(c.d).get_last_version("n").read(),
     "GridFS.get_version": lambda c: GridFS(c.d).get_version("n", 0).seek(1),
     "GridFS.list": lambda c: GridFS(c.d).list(),
     "GridFS.put": lambda c: GridFS(c.d).put(b"abc"),
 }
-LOCAL = {
+OMITTED_METHODS = {
     "Collection": {"next", "with_options"},
     "Database": {"get_collection", "next", "with_options"},
     "MongoClient": {
@@ -163,13 +163,13 @@ LOCAL = {
     "GridFSBucket": {"open_upload_stream_with_id", "upload_from_stream_with_id"},
     "GridFS": {"new_file"},
 }
-CONTENT: dict[str, dict[str, Any]] = {
+REPLY_CONTENT: dict[str, dict[str, Any]] = {
     "createIndexes": {"numIndexesBefore": 1, "numIndexesAfter": 2},
     "buildInfo": {"version": "8.0.0", "versionArray": [8, 0, 0, 0]},
     "explain": {"queryPlanner": {}},
 }
-_BACKGROUND = {"endSessions", "killCursors"}
-COMMON_FIELDS = {"ok", *TIMES}
+_BACKGROUND_COMMANDS = {"endSessions", "killCursors"}
+COMMON_FIELDS = {"ok", *TIME_FIELDS}
 
 
 def _collection_of_raw_documents(client: Any) -> Any:
@@ -177,11 +177,11 @@ def _collection_of_raw_documents(client: Any) -> Any:
     return client.d.get_collection("c", codec_options=options)
 
 
-def test_tables_of_operations_and_local_methods_contain_all_public_methods() -> None:
+def test_tables_of_operations_and_omitted_methods_contain_all_public_methods() -> None:
     for kind in (Collection, Database, MongoClient, GridFSBucket, GridFS):
         public = {name for name, _ in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")}
         here = {key.partition(".")[2].partition(" ")[0] for key in OPERATIONS if key.startswith(kind.__name__ + ".")}
-        assert public == here | LOCAL[kind.__name__]
+        assert public == here | OMITTED_METHODS[kind.__name__]
 
 
 class FaultyServer:
@@ -203,7 +203,7 @@ class FaultyServer:
     def answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes:
         if name == "hello":
             return hello_message(hello(self.peer.name), command, number)
-        reply = copy.deepcopy({**good_reply(name, command), **CONTENT.get(name, {})})
+        reply = copy.deepcopy({**good_reply(name, command), **REPLY_CONTENT.get(name, {})})
         if name == "find" and str(command["find"]).endswith((".files", ".chunks")):
             reply["cursor"] |= {
                 "id": Int64(0),
@@ -211,7 +211,7 @@ class FaultyServer:
             }
         if name == "createSearchIndexes":
             reply["indexesCreated"] = [{"id": "1", "name": "default"} for _ in command["indexes"]]
-        if name in _BACKGROUND:
+        if name in _BACKGROUND_COMMANDS:
             return message(encode_document(reply), number)
         self.replies.append((name, copy.deepcopy(reply)))
         if self.change and self.change[0] == len(self.replies) - 1:

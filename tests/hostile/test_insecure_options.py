@@ -16,7 +16,7 @@ from gmongo.errors import ConfigurationError, InsecureConnectionWarning, Invalid
 from gmongo.options.table import OPTIONS, find_option
 from tests.support.cases import with_cases
 
-PROTECTIVE = sorted(
+PROTECTIVE_NAMES = sorted(
     name for option in OPTIONS if option.protects for name in (option.name, *option.aliases) if "_" not in name
 )
 # Functions that misspell an option name: typing errors, encodings, and styles of other drivers.
@@ -42,7 +42,7 @@ def test_invalid_value_of_protective_option_in_uri_raises_configuration_error(na
 
 
 @pytest.mark.parametrize("misspelling", MISSPELLINGS)
-@pytest.mark.parametrize("name", PROTECTIVE)
+@pytest.mark.parametrize("name", PROTECTIVE_NAMES)
 def test_misspelled_protective_option_in_uri_raises_error(name: str, misspelling: str) -> None:
     rng = random.Random(f"{name} {misspelling}")
     for misspelled in {MISSPELLINGS[misspelling](name, rng) for _ in range(20)}:
@@ -85,11 +85,11 @@ def test_invalid_value_of_weakening_option_is_ignored_with_warning(name: str) ->
     assert context.verify_mode == ssl.CERT_REQUIRED
 
 
-PLAIN = "mongodb://ann:secret@{}/?authMechanism=PLAIN{}"
-OIDC = "mongodb://{}/?authMechanism=MONGODB-OIDC&authMechanismProperties=ENVIRONMENT:k8s{}"
+PLAIN_URI = "mongodb://ann:secret@{}/?authMechanism=PLAIN{}"
+OIDC_URI = "mongodb://{}/?authMechanism=MONGODB-OIDC&authMechanismProperties=ENVIRONMENT:k8s{}"
 
 
-@pytest.mark.parametrize("uri", [PLAIN, OIDC], ids=["PLAIN", "OIDC"])
+@pytest.mark.parametrize("uri", [PLAIN_URI, OIDC_URI], ids=["PLAIN", "OIDC"])
 @pytest.mark.parametrize("host", ["example.com", "10.0.0.1", "127.0.0.1,db.example.com", "127.0.0.1.example.com"])
 def test_secret_without_tls_causes_insecure_connection_warning(uri: str, host: str) -> None:
     with pytest.warns(InsecureConnectionWarning, match="without tls=true") as caught:
@@ -98,7 +98,7 @@ def test_secret_without_tls_causes_insecure_connection_warning(uri: str, host: s
     assert "secret" not in str(caught[0].message)
 
 
-@pytest.mark.parametrize("uri", [PLAIN, OIDC], ids=["PLAIN", "OIDC"])
+@pytest.mark.parametrize("uri", [PLAIN_URI, OIDC_URI], ids=["PLAIN", "OIDC"])
 @pytest.mark.parametrize(
     ("host", "options"),
     [("localhost", ""), ("127.0.0.1", ""), ("[::1]", ""), ("%2Ftmp%2Fm.sock", ""), ("example.com", "&tls=true")],

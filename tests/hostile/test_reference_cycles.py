@@ -50,7 +50,7 @@ def test_interrupted_greenlet_releases_local_variables(
     with scenario.deployment() as deployment:
         _insert_facts(deployment)
         runs = [run_with_exception_at(scenario, deployment, switch_number, kind) for switch_number in range(4)]
-    assert any(thrown for thrown, _gone in runs)
+    assert any(thrown for thrown, _released in runs)
     leaks = [switch_number for switch_number, (_thrown, released) in enumerate(runs) if not released]
     assert not leaks, f"local variables are still alive after interruptions at the switches {leaks}"
 
@@ -63,7 +63,7 @@ def run_with_exception_at(
     Return two flags: the exception was thrown, and the local variables were released.
     """
     request = Request()
-    watched = weakref.ref(request)
+    request_ref = weakref.ref(request)
     run_state = ScenarioRun(scenario, deployment, listeners_switch=False)
 
     def act(request: Request) -> None:
@@ -84,16 +84,16 @@ def run_with_exception_at(
             becomes_true(run_state.greenlet.ready, 5)
             gevent.joinall(run_state.others, timeout=1)
         assert run_state.greenlet.ready()
-        thrown = bool(tracer.thrown)
-        tracer.thrown.clear()
+        thrown = bool(tracer.errors)
+        tracer.errors.clear()
         tracer.traced_greenlet = run_state.greenlet = None
-        return thrown, becomes_true(lambda: watched() is None, 0.3)
+        return thrown, becomes_true(lambda: request_ref() is None, 0.3)
     finally:
         run_state.kept.clear()
         run_state.client.close()
 
 
-OVERLOADED = {"ok": 0, "code": 462, "errorLabels": ["SystemOverloadedError", "RetryableError"]}
+OVERLOAD_REPLY = {"ok": 0, "code": 462, "errorLabels": ["SystemOverloadedError", "RetryableError"]}
 
 
 @pytest.mark.parametrize("logs_slow_operations", [False, True])
@@ -106,16 +106,16 @@ def test_killed_greenlet_releases_local_variables(wait: str, logs_slow_operation
         if wait == "no reply":
             server.fail("find", send_no_reply)
         else:
-            server.replies["find"] = lambda _command: OVERLOADED
+            server.replies["find"] = lambda _command: OVERLOAD_REPLY
         request = Request()
-        watched = weakref.ref(request)
+        request_ref = weakref.ref(request)
         greenlet = gevent.spawn(lambda request: client.db.c.find_one(), request)
         del request
         server.wait_for("find")
         gevent.sleep(0.02)
         greenlet.kill()
         del greenlet
-        assert becomes_true(lambda: watched() is None, 0.3)
+        assert becomes_true(lambda: request_ref() is None, 0.3)
 
 
 @pytest.mark.parametrize("interruption", ["kill", "timeout"])
@@ -146,7 +146,7 @@ def test_interrupted_cursor_releases_pinned_connection(interruption: str) -> Non
         assert becomes_true(lambda: client.pool_stats()[0]["in_use"] == 0, 1)
 
 
-FAILURES = {
+FAILURE_REPLIES = {
     "command error": {"ok": 0, "code": 59, "errmsg": "scripted error"},
     "not primary": {"ok": 0, "code": 10107, "errmsg": "not primary"},
     "overload": {"ok": 0, "code": 462, "errmsg": "busy", "errorLabels": ["SystemOverloadedError", "RetryableError"]},
@@ -159,7 +159,7 @@ def text_after_release(call: Callable[[], object], *errors: type[Exception]) -> 
     the error.
     """
     request = Request()
-    watched = weakref.ref(request)
+    request_ref = weakref.ref(request)
 
     def handle(_request: Request) -> str:
         try:
@@ -170,11 +170,11 @@ def text_after_release(call: Callable[[], object], *errors: type[Exception]) -> 
     text = handle(request)
     del request
     gevent.sleep(0)  # the hub runs the callback of the timeout, which refers to the greenlet
-    assert watched() is None
+    assert request_ref() is None
     return text
 
 
-@pytest.mark.parametrize("reply", FAILURES.values(), ids=FAILURES.keys())
+@pytest.mark.parametrize("reply", FAILURE_REPLIES.values(), ids=FAILURE_REPLIES.keys())
 def test_handled_error_reply_releases_local_variables(reply: dict[str, Any]) -> None:
     with ScriptedServer({"find": reply}) as server, MongoClient(server.name, baseBackoffMS=1) as client:
         assert text_after_release(client.db.c.find_one, Exception)

@@ -20,7 +20,7 @@ from gmongo import MongoClient
 from gmongo.options import srv
 
 SECRET = "pa/ss:w@rd-7!"
-ENCODED = quote_plus(SECRET)
+ENCODED_SECRET = quote_plus(SECRET)
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def texts_of(error: BaseException | None) -> Iterator[str]:
 
 MARKER = "Cana7y"
 # URIs whose password has a character that is not escaped, or wrongly escaped.
-_MALFORMED = st.builds(
+_MALFORMED_URIS = st.builds(
     "{}{}{}{}".format,
     st.sampled_from(["mongodb://ann:", "mongodb+srv://ann:", "mongo://ann:", "ann:"]),
     st.lists(
@@ -78,7 +78,7 @@ _MALFORMED = st.builds(
     st.sampled_from(["@h", "@h:1", "@h,i:2", "@[::1]", "@h:x", "@h%21", "@", "@h.example.com"]),
     st.sampled_from(["", "/", "/d", "/?tls=true", "/?nonsense=1", "?w=1", "/d?maxPoolSize=x", "/?w=1;j=true&x=1"]),
 )
-_FORGOTTEN_HOSTS = st.builds(
+_URIS_WITHOUT_HOST = st.builds(
     "{}{}{}".format,
     st.sampled_from(["mongodb://ann:", "mongodb+srv://ann:"]),
     st.sampled_from(
@@ -86,7 +86,7 @@ _FORGOTTEN_HOSTS = st.builds(
     ),
     st.sampled_from(["", "/", "/admin", ",h", "/?tls=true", "/?nonsense=1", "/d/e"]),
 )
-_SECRET_OPTIONS = st.builds(
+_URIS_WITH_SECRETS = st.builds(
     "mongodb://h/?{}={}&{}={}".format,
     st.sampled_from(["proxyPassword", "tlsCertificateKeyFilePassword", "authMechanismProperties"]),
     st.sampled_from([MARKER, f"AWS_SESSION_TOKEN:1,{MARKER}:2", "a"]),
@@ -96,14 +96,14 @@ _SECRET_OPTIONS = st.builds(
 
 
 @settings(max_examples=300, deadline=None)
-@given(_MALFORMED | _FORGOTTEN_HOSTS | _SECRET_OPTIONS)
+@given(_MALFORMED_URIS | _URIS_WITHOUT_HOST | _URIS_WITH_SECRETS)
 def test_malformed_uri_discloses_no_part_of_password(uri: str) -> None:
     with patch.object(srv, "lookup", lambda *_: srv.Answer([])):
         assert MARKER.lower() not in texts_about(uri).lower()
 
 
 def test_pickle_of_client_or_credential_raises_type_error() -> None:
-    client: MongoClient[Any] = MongoClient(f"mongodb://ann:{ENCODED}@h", connect=False)
+    client: MongoClient[Any] = MongoClient(f"mongodb://ann:{ENCODED_SECRET}@h", connect=False)
     for public_object in (client, client.options, client.options.credential):
         with pytest.raises(TypeError, match="pickle"):
             pickle.dumps(public_object)

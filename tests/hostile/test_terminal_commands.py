@@ -26,7 +26,7 @@ from tests.support.server import ScriptedServer
 
 # Terminal commands set the title, clear the screen, end the line, and change the direction.
 EVIL = "\x1b]0;owned\x07\x1b[2J\r\nERROR forged\u202e\x9b31m"
-LISTENERS = (
+LISTENER_CLASSES = (
     event_loggers.CommandLogger,
     event_loggers.ConnectionPoolLogger,
     event_loggers.HeartbeatLogger,
@@ -34,7 +34,7 @@ LISTENERS = (
     event_loggers.TopologyLogger,
 )
 
-HELLOS: dict[str, dict[str, Any]] = {
+HELLO_CHANGES: dict[str, dict[str, Any]] = {
     "replica set name": {"setName": EVIL, "secondary": True, "hosts": ["127.0.0.1:1"]},
     "host": {"setName": "rs", "secondary": True, "hosts": [f"{EVIL}:1"]},
     "host in brackets": {"setName": "rs", "secondary": True, "hosts": [f"[{EVIL}]:1"]},
@@ -79,7 +79,7 @@ def log_capture(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 def client_of(server: ScriptedServer) -> MongoClient[Any]:
-    listeners = [kind() for kind in LISTENERS]
+    listeners = [kind() for kind in LISTENER_CLASSES]
     return MongoClient(
         server.name,
         event_listeners=listeners,
@@ -129,7 +129,7 @@ def show_status_in(terminal: io.StringIO) -> None:
     console.print(overview([process_state(query_text=True)], 400))
 
 
-@pytest.mark.parametrize("hello", HELLOS.values(), ids=HELLOS.keys())
+@pytest.mark.parametrize("hello", HELLO_CHANGES.values(), ids=HELLO_CHANGES.keys())
 def test_texts_of_hello_are_printable_in_all_output(
     hello: dict[str, Any], log_capture: pytest.LogCaptureFixture
 ) -> None:

@@ -14,18 +14,18 @@ from xml.etree import ElementTree
 
 from gmongo.testing import EmbeddedReplicaSet
 
-PLUGINS = Path(__file__).parent / "plugins"
+PLUGINS_FOLDER = Path(__file__).parent / "plugins"
 # For each driver, the beginning of a command that monkey-patches the standard library and runs a
 # module.
-RUNNERS = {
+COMMAND_PREFIXES = {
     "pymongo": (sys.executable, "-m", "gevent.monkey", "--module"),
     "gmongo": (sys.executable, "-m", "gmongo", "-m"),
 }
-_PYTEST = ("pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "--timeout", "60", "--junitxml")
-_LIMIT = 900  # Time limit in seconds for all tests of a library.
+_PYTEST_COMMAND = ("pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "--timeout", "60", "--junitxml")
+_TIMEOUT = 900  # Time limit in seconds for all tests of a library.
 
 
-def outcomes_with_driver(
+def run_with_driver(
     driver: str,
     tests: Sequence[str],
     folder: Path,
@@ -49,19 +49,19 @@ def outcomes_with_driver(
     variables = {"GMONGO_DRIVER": driver, "GMONGO_REPORT": str(report)}
     with EmbeddedReplicaSet(1, port=port) as server, log.open("wb") as output:
         subprocess.run(
-            [*RUNNERS[driver], *(runner or (*_PYTEST, str(report))), *tests],
+            [*COMMAND_PREFIXES[driver], *(runner or (*_PYTEST_COMMAND, str(report))), *tests],
             cwd=folder,
             env=_environment({"MONGODB_URI": server.uri, **variables}),
             stdout=output,
             stderr=subprocess.STDOUT,
-            timeout=_LIMIT,
+            timeout=_TIMEOUT,
             check=False,
         )
     return _read_report(report) if report.exists() else (set(), set())
 
 
 def _environment(variables: Mapping[str, str]) -> dict[str, str]:
-    path = os.pathsep.join([str(PLUGINS), *filter(None, [os.environ.get("PYTHONPATH")])])
+    path = os.pathsep.join([str(PLUGINS_FOLDER), *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "ignore", "C_FORCE_ROOT": "1", **variables}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 FOLDER_VARIABLE = "GMONGO_LIBRARIES"
-"""Environment variable: folder of source distributions. If set, a missing library is a failure."""
+"""Environment variable: folder of source distributions. If set, tests of missing libraries fail."""
 
 
 def libraries_are_required() -> bool:

@@ -56,12 +56,12 @@ for name, attributes in classes.items():
     module, _, kind = name.rpartition(".")
     try:
         kind = getattr(importlib.import_module(module), kind)
-        hollow = kind.__new__(kind)
+        uninitialized = kind.__new__(kind)
     except (ImportError, AttributeError, TypeError, ValueError, ConfigurationError):
         continue
     for attribute in attributes:
         try:
-            getattr(hollow, attribute)
+            getattr(uninitialized, attribute)
         except AttributeError:
             absent.add(f"{name}.{attribute}")
         except Exception:
@@ -69,17 +69,17 @@ for name, attributes in classes.items():
 '''
 from gmongo.errors import ConfigurationError
 
-asked = ImportAudit()
-install().on_import = asked.record_import
+audit = ImportAudit()
+install().on_import = audit.record_import
 modules, classes = json.load(open(sys.argv[1]))
 program = {"__name__": "program", "modules": modules, "classes": classes, "ConfigurationError": ConfigurationError}
 exec(PROGRAM, program)
-missing = asked.missing()
+missing = audit.find_missing()
 print(json.dumps({
     "absent": sorted(program["absent"]),
     "reported as missing": sorted(missing),
     "in PyMongo as": sorted(missing.values()),
-    "reported as unknown": sorted(asked.absent - set(missing)),
+    "reported as unknown": sorted(audit.absent - set(missing)),
 }))
 """
 

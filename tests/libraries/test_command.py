@@ -65,7 +65,7 @@ def test_missing_program_or_unknown_option_prints_usage(arguments):
     assert "usage: python -m gmongo [--no-patch] [--check] (-m MODULE | PROGRAM) [ARGUMENT ...]" in completed.stderr
 
 
-IMPORTS = """
+IMPORTS_PROGRAM = """
     import pymongo.errors
     from pymongo import MongoClient
     from pymongo.synchronous.collection import Collection
@@ -84,7 +84,7 @@ IMPORTS = """
 
 
 @pytest.fixture(params=["rich", "plain"])
-def table(request, tmp_path, monkeypatch):
+def rows_of(request, tmp_path, monkeypatch):
     """Return a function that reads the rows of the report.
 
     The form of the report depends on whether the package rich is installed.
@@ -103,10 +103,10 @@ def table(request, tmp_path, monkeypatch):
     return read
 
 
-def test_check_reports_used_and_missing_names(program, table):
-    completed = run_python("-m", "gmongo", "--check", program(IMPORTS))
+def test_check_reports_used_and_missing_names(program, rows_of):
+    completed = run_python("-m", "gmongo", "--check", program(IMPORTS_PROGRAM))
     assert completed.returncode == 3
-    rows = table(completed.stderr)
+    rows = rows_of(completed.stderr)
     rows.pop("name", None)
     assert rows == {
         "pymongo.pool": ["no", "__main__"],
@@ -123,7 +123,7 @@ def test_check_reports_used_and_missing_names(program, table):
     assert "used 10 names of pymongo and gridfs; 1 missing" in completed.stderr
 
 
-ATTRIBUTES = """
+ATTRIBUTES_PROGRAM = """
     from pymongo import AsyncMongoClient, InsertOne, MongoClient
     with MongoClient(connect=False) as client:
         orders = client.shop.orders
@@ -134,10 +134,10 @@ ATTRIBUTES = """
 """
 
 
-def test_check_reports_missing_attributes_of_objects(program, table):
-    completed = run_python("-m", "gmongo", "--check", program(ATTRIBUTES))
+def test_check_reports_missing_attributes_of_objects(program, rows_of):
+    completed = run_python("-m", "gmongo", "--check", program(ATTRIBUTES_PROGRAM))
     assert completed.stdout == "[False, True, False, False, False, True, False, False]\n"
-    rows = {name: state for name, (state, _) in table(completed.stderr).items() if state not in ("yes", "available")}
+    rows = {name: state for name, (state, _) in rows_of(completed.stderr).items() if state not in ("yes", "available")}
     assert rows == {
         "pymongo.AsyncMongoClient": "placeholder",
         "pymongo.MongoClient._kill_cursors": "no",
@@ -148,7 +148,7 @@ def test_check_reports_missing_attributes_of_objects(program, table):
         "pymongo.client_options.ClientOptions._ClientOptions__pool_options": "no",
     }
     assert "5 missing" in completed.stderr
-    assert "The check records names of modules, and absent attributes of gmongo's objects" in completed.stderr
+    assert "The check records the names that executed code reads from modules" in completed.stderr
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ pytest.importorskip("gunicorn")
 DISTRIBUTIONS = {"flask_pymongo": "flask-pymongo", "mongoengine": "mongoengine"}
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 COMMAND = ("-m", "gunicorn", "-k", "gevent", "-w", "2", "-b", "127.0.0.1:0", "--graceful-timeout", "5")
-LOGGED = ("--access-logfile", "-", "--access-logformat", "answered by %(p)s")
+ACCESS_LOG_OPTIONS = ("--access-logfile", "-", "--access-logformat", "answered by %(p)s")
 SETTINGS = EXAMPLES.parent / "tests" / "apps" / "gunicorn_settings.py"
 
 
@@ -41,22 +41,20 @@ def test_application_gives_equal_responses_with_both_drivers(name, tmp_path):
     require_distributions(DISTRIBUTIONS[name])
     settings = tmp_path / "gunicorn.conf.py"
     settings.write_text((EXAMPLES / name / "gunicorn.conf.py").read_text() + SETTINGS.read_text())
-    pymongo_responses, pymongo_errors = responses_to_visitors(
-        name, "PyMongo", tmp_path / "pymongo", "-c", str(SETTINGS)
-    )
+    pymongo_responses, pymongo_errors = run_visits(name, "PyMongo", tmp_path / "pymongo", "-c", str(SETTINGS))
     # PyMongo cannot run with `--preload`, because gunicorn loads the application before the fork and
     # the monkey-patch.
     for log, options in (("gmongo", ()), ("preloaded", ("--preload",))):
-        gmongo_responses, errors = responses_to_visitors(name, "gmongo", tmp_path / log, "-c", str(settings), *options)
+        gmongo_responses, errors = run_visits(name, "gmongo", tmp_path / log, "-c", str(settings), *options)
         assert gmongo_responses == pymongo_responses
         # Old versions of gevent log errors when a worker ends, regardless of the driver.
         assert errors <= pymongo_errors
 
 
-def responses_to_visitors(name, driver, log, *options):
+def run_visits(name, driver, log, *options):
     """Run an application, and send the requests of one visitor and then of eight concurrent visitors.
 
-    Return all responses, and the number of errors in the log of gunicorn.
+    Return all responses, and the set of warnings and errors in the log of gunicorn.
     """
     with (
         Deployment.replica_set(members=1) as deployment,
@@ -64,7 +62,7 @@ def responses_to_visitors(name, driver, log, *options):
             deployment,
             log,
             *COMMAND,
-            *LOGGED,
+            *ACCESS_LOG_OPTIONS,
             *options,
             f"examples.{name}.app:app",
             MONGO_URI=uri_with_database(deployment, "example"),

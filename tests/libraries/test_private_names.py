@@ -10,11 +10,11 @@ from gmongo.testing import DeploymentProcess
 from tests.support.cases import rows
 from tests.support.programs import run_python
 
-# Expression that contains a private name of PyMongo -> libraries that use the expression. The rows
-# result from a search in the distributions that require PyMongo.
-NAMES = [row["expression"] for row in rows(__file__, "names")]
-# Name in an older version of PyMongo, which Flask-PyMongo uses.
-OLDER_NAMES = ["client.a.b._Collection__database == client.a"]
+# Expressions with a private name of PyMongo. The table also names the libraries that use them, and
+# results from a search in the distributions that require PyMongo.
+EXPRESSIONS = [row["expression"] for row in rows(__file__, "names")]
+# Flask-PyMongo uses this name of an older version of PyMongo.
+OLDER_EXPRESSIONS = ["client.a.b._Collection__database == client.a"]
 
 PROGRAM = """
 import json, os, sys
@@ -44,5 +44,5 @@ def test_private_names_that_libraries_use_have_values_of_pymongo():
     pytest.importorskip("pymongocrypt")  # AutoEncryptionOpts needs pymongocrypt
     line = "import gmongo.as_pymongo\n"
     with DeploymentProcess("--standalone") as deployment:
-        assert evaluate(line, NAMES, deployment.uri) == evaluate("", NAMES, deployment.uri)
-        assert set(evaluate(line, OLDER_NAMES, deployment.uri).values()) == {"True"}
+        assert evaluate(line, EXPRESSIONS, deployment.uri) == evaluate("", EXPRESSIONS, deployment.uri)
+        assert set(evaluate(line, OLDER_EXPRESSIONS, deployment.uri).values()) == {"True"}

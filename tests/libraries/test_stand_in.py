@@ -18,10 +18,10 @@ from tests.support.cases import with_cases
 from tests.support.programs import run_python
 from tests.support.pymongo_version import since
 
-STAND_IN = "import gmongo.as_pymongo\n"
+STAND_IN_IMPORT = "import gmongo.as_pymongo\n"
 
 
-def run(program: str, first_line: str = STAND_IN, uri: str | None = None) -> str:
+def run(program: str, first_line: str = STAND_IN_IMPORT, uri: str | None = None) -> str:
     """Run a program whose first line is `first_line`, and return its output."""
     completed = run_python("-W", "error::ResourceWarning", "-c", first_line + dedent(program), uri=uri)
     assert completed.returncode == 0, completed.stderr
@@ -94,9 +94,9 @@ def test_placeholder_is_importable_and_raises_configuration_error(target, reason
         except pymongo.errors.ConfigurationError as error:
             print(error)
     """
-    said = run(program)
-    assert f"gmongo stands in for PyMongo and has no {name}: it" in said
-    assert reason in said
+    message = run(program)
+    assert f"gmongo stands in for PyMongo and has no {name}: it" in message
+    assert reason in message
 
 
 @pytest.mark.parametrize("name", ["pymongo.pool", "pymongo.monitoring.command", "gridfs.bucket", "pymongo.refused"])
@@ -118,7 +118,7 @@ def test_import_of_unsupported_module_raises_error_with_reason(name):
 # Tests of loggers
 
 
-LOGGED = """
+LOGGER_NAMES_PROGRAM = """
     from gevent import monkey
     monkey.patch_all()
     import logging, logging.config, os
@@ -136,7 +136,7 @@ LOGGED = """
 
 @with_cases
 def test_logger_names_equal_names_of_pymongo(configured, expected, uri):
-    program = LOGGED.format(configured=configured)
+    program = LOGGER_NAMES_PROGRAM.format(configured=configured)
     assert run(program, uri=uri) == str(expected)
     assert run(program, first_line="", uri=uri) == str(expected)  # with PyMongo instead of the stand-in
 

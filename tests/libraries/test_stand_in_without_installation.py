@@ -15,7 +15,7 @@ import gmongo
 from gmongo._stand_in.module_aliases import PYMONGO_VERSION
 from gmongo._stand_in.pymongo import grid_file
 
-installing: Any = importlib.import_module("gmongo._stand_in.finder")
+finder: Any = importlib.import_module("gmongo._stand_in.finder")
 
 
 def module(name: str, **content: object) -> ModuleType:
@@ -32,18 +32,18 @@ def interpreter(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Return a replacement for ``sys`` whose modules and import finders `install` changes."""
     hook, last = object(), object()
     interpreter = SimpleNamespace(modules={}, meta_path=[hook, PathFinder, last], hook=hook, last=last)
-    monkeypatch.setattr(installing, "sys", interpreter)
+    monkeypatch.setattr(finder, "sys", interpreter)
     return interpreter
 
 
 def test_install_inserts_one_finder_before_path_finder(interpreter: SimpleNamespace) -> None:
-    stand_in = installing.install()
+    stand_in = finder.install()
     assert interpreter.meta_path == [interpreter.hook, stand_in, PathFinder, interpreter.last]
-    assert installing.install() is stand_in
+    assert finder.install() is stand_in
     assert len(interpreter.meta_path) == 4
 
 
-USED = {
+USED_OBJECTS = {
     "module": module("pymongo.x"),
     "class": type("C", (), {"__module__": "pymongo.x"}),
     "object": type("C", (), {"__module__": "gridfs"})(),
@@ -51,7 +51,7 @@ USED = {
 }
 
 
-@pytest.mark.parametrize("value", USED.values(), ids=USED)
+@pytest.mark.parametrize("value", USED_OBJECTS.values(), ids=USED_OBJECTS)
 def test_install_after_import_raises_error_with_users_of_pymongo(interpreter: SimpleNamespace, value: object) -> None:
     users = {f"user{number}": module(f"user{number}", it=value) for number in range(7)}
     own = {name: module(name, it=value) for name in ("pymongo", "gmongo.x", "bson.x", "gridfs")}
@@ -59,7 +59,7 @@ def test_install_after_import_raises_error_with_users_of_pymongo(interpreter: Si
         interpreter.modules = {**own, **dict([*users.items()][:number]), "none": None}
         names = ", ".join([*users][: min(number, 5)])
         with pytest.raises(RuntimeError) as caught:
-            installing.install()
+            finder.install()
         assert f": pymongo and gridfs was imported before, by {names}{others}. Let 'import" in str(caught.value)
 
 

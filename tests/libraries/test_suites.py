@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from .both_drivers import outcomes_with_driver
+from .both_drivers import run_with_driver
 from .sources import libraries_are_required, require_distributions, source_of
 from .suites import SCRIPTS, SUITES
 
@@ -32,10 +32,10 @@ def compare_drivers(tests, folder, tmp_path, exceptions=frozenset(), **options):
 
     :param exceptions: Names of the tests whose failure with gmongo is expected.
     """
-    expected, failing_with_pymongo = outcomes_with_driver("pymongo", tests, folder, tmp_path / "pymongo.log", **options)
-    missing = expected - outcomes_with_driver("gmongo", tests, folder, tmp_path / "gmongo.log", **options)[0]
+    expected, failing_with_pymongo = run_with_driver("pymongo", tests, folder, tmp_path / "pymongo.log", **options)
+    missing = expected - run_with_driver("gmongo", tests, folder, tmp_path / "gmongo.log", **options)[0]
     if without_parameters(missing) - set(exceptions):
-        missing -= outcomes_with_driver("gmongo", tests, folder, tmp_path / "gmongo-again.log", **options)[0]
+        missing -= run_with_driver("gmongo", tests, folder, tmp_path / "gmongo-again.log", **options)[0]
     print(f"PyMongo: {len(expected)} pass, {len(failing_with_pymongo)} fail; only with PyMongo: {len(missing)} pass")
     if missing or not expected:
         for log in sorted(tmp_path.glob("*.log")):

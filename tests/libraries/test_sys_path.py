@@ -27,13 +27,13 @@ PROGRAMS = {
     "package": ("-m", "pack"),
     "module in package": ("-m", "pack.inner"),
 }
-SAFE, PATH = {"PYTHONSAFEPATH": "1"}, {"PYTHONPATH": "{root}/app"}
+SAFE_PATH_VARIABLES, PATH_VARIABLES = {"PYTHONSAFEPATH": "1"}, {"PYTHONPATH": "{root}/app"}
 SETTINGS = [
     ((), {}),
-    ((), SAFE),
-    ((), PATH),
-    (("-E",), SAFE),
-    (("-E",), PATH),
+    ((), SAFE_PATH_VARIABLES),
+    ((), PATH_VARIABLES),
+    (("-E",), SAFE_PATH_VARIABLES),
+    (("-E",), PATH_VARIABLES),
     (("-s",), {}),
     (("-I",), {}),
     *([(("-P",), {})] if sys.version_info >= (3, 11) else []),

@@ -22,26 +22,28 @@ from gmongo.server_api import ServerApi
 from gmongo.testing import URI_VARIABLE
 from tests.live import answers, calls, campaigns, official, prose_tests
 from tests.live.mongod import MECHANISMS, StartedDeployment, run_mongod
-from tests.live.report import LIMIT, Outcome, Report, SilentError, Skip
+from tests.live.report import CASE_TIMEOUT, Outcome, Report, SilentError, Skip
 from tests.live.target import RefusedError, Target
 
-_FOR_DISPOSABLE = {
+_DISPOSABLE_PARTS = {
     official.PART: lambda target, report, options: official.run(target, report, options.case),
     prose_tests.PART: lambda target, report, options: prose_tests.run(target, report, options.case),
 }
 PARTS: dict[str, Callable[[Target, Report, argparse.Namespace], None]] = {
-    answers.DOCUMENTED: lambda target, report, options: answers.compare_recorded_replies(target, report, options.case),
-    answers.DRAWN: lambda target, report, options: answers.compare_random_calls(
+    answers.DOCUMENTED_PART: lambda target, report, options: answers.compare_recorded_replies(
+        target, report, options.case
+    ),
+    answers.RANDOM_PART: lambda target, report, options: answers.compare_random_calls(
         target, report, options.calls, options.seed
     ),
     calls.PART: lambda target, report, options: calls.run(target, report, options.case),
     campaigns.CAMPAIGN: lambda target, report, options: campaigns.run(target, report, options.steps, options.seed),
     campaigns.MAIN_JOB: lambda target, report, options: campaigns.run_example_application(target, report),
-    **_FOR_DISPOSABLE,
+    **_DISPOSABLE_PARTS,
 }
 
 
-def _parser() -> argparse.ArgumentParser:
+def _create_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.live", description=__doc__)
     uri = os.environ.get(URI_VARIABLE)
     parser.add_argument("uri", nargs="?", default=uri, help=f"connection string, default: {URI_VARIABLE}")
@@ -67,7 +69,7 @@ def main(arguments: list[str]) -> int:
 
     Return 1 if a case fails, and 2 if the deployment does not permit the run.
     """
-    parser = _parser()
+    parser = _create_parser()
     options = parser.parse_args(arguments)
     if options.mongod is not None:
         choices = {name: getattr(options, name) for name in ("program", "tls", "mechanism", "compressor")}
@@ -101,12 +103,12 @@ def _run_all(parser: argparse.ArgumentParser, options: argparse.Namespace, deplo
 
 
 def _run(name: str, target: Target, report: Report, options: argparse.Namespace) -> None:
-    if name in _FOR_DISPOSABLE and not target.disposable:
+    if name in _DISPOSABLE_PARTS and not target.disposable:
         report.add(name, "all", Outcome.SKIPPED, "needs --disposable")
         return
     print(f"{name} …", flush=True)
     try:
-        with gevent.Timeout(LIMIT, SilentError("the deployment no longer answers")):
+        with gevent.Timeout(CASE_TIMEOUT, SilentError("the deployment no longer answers")):
             target.drop_databases()  # this part of the run must not find the data of earlier parts
         PARTS[name](target, report, options)
     except Skip as reason:

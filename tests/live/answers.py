@@ -9,18 +9,18 @@ import random
 from tests.live.report import DifferenceError, Report, Skip
 from tests.live.target import Target
 from tests.simulation.answers.case import Case, cases, difference, run_case
-from tests.simulation.answers.notation import line
+from tests.simulation.answers.notation import to_line
 from tests.simulation.answers.test_answers import simulation
 from tests.simulation.fuzz.__main__ import without_documented_differences
 from tests.simulation.fuzz.grammar import Grammar
 
-DOCUMENTED, DRAWN = "documented answers", "random calls"
+DOCUMENTED_PART, RANDOM_PART = "documented answers", "random calls"
 
 # Error codes with which a server rejects an unsupported command or stage: CommandNotFound,
 # CommandNotSupported, InvalidPipelineOperator, NotImplemented, and the code of unknown stages.
-_UNKNOWN = frozenset({59, 115, 168, 238, 40324})
+_UNKNOWN_CODES = frozenset({59, 115, 168, 238, 40324})
 # Error codes with which a standalone rejects transactions, snapshot reads and change streams.
-_UNKNOWN_TO_STANDALONE = frozenset({20, 123, 40573})
+_UNKNOWN_CODES_OF_STANDALONE = frozenset({20, 123, 40573})
 
 
 def compare_recorded_replies(target: Target, report: Report, name_part: str) -> None:
@@ -29,16 +29,16 @@ def compare_recorded_replies(target: Target, report: Report, name_part: str) -> 
     :param name_part: Compare only the cases whose name contains this text.
     """
     database = target.open_database("answers")
-    unknown = _UNKNOWN | _UNKNOWN_TO_STANDALONE if target.topology == "single" else _UNKNOWN
+    unknown_codes = _UNKNOWN_CODES | _UNKNOWN_CODES_OF_STANDALONE if target.topology == "single" else _UNKNOWN_CODES
     for case in (each for each in cases() if name_part in each.name):
-        with report.case(DOCUMENTED, case.name):
+        with report.case(DOCUMENTED_PART, case.name):
             if _version_numbers(target.version) < _version_numbers(case.version):
                 raise Skip(f"the recorded reply is of version {case.version}")
             replies = run_case(case, database)
-            described = difference(case.expected, replies)
-            if described:
-                _raise_if_unknown(replies, unknown)
-                raise DifferenceError(described)
+            description = difference(case.expected, replies)
+            if description:
+                _raise_if_unknown(replies, unknown_codes)
+                raise DifferenceError(description)
 
 
 def _version_numbers(version: str) -> list[int]:
@@ -71,13 +71,13 @@ def compare_random_calls(target: Target, report: Report, calls: int, seed: int) 
         for number in range(calls):
             case = grammar.case("reads")
             fields = {**case, "run": case["run"][:1]}
-            with report.case(DRAWN, f"{number}, seed {seed}: {line(fields['run'])}"):
+            with report.case(RANDOM_PART, f"{number}, seed {seed}: {to_line(fields['run'])}"):
                 drawn = Case("drawn", fields)
                 answers = (run_case(drawn, side)[0] for side in sides)
                 replies = (without_documented_differences(fields["run"], each) for each in answers)
                 server_reply, simulated_reply = replies
-                _raise_if_unknown(server_reply, _UNKNOWN)
-                _raise_if_unknown(simulated_reply, _UNKNOWN, "simulation")
+                _raise_if_unknown(server_reply, _UNKNOWN_CODES)
+                _raise_if_unknown(simulated_reply, _UNKNOWN_CODES, "simulation")
                 if difference(server_reply, simulated_reply):
-                    text = f"reply of the server: {line(server_reply)}, of the simulation: {line(simulated_reply)}"
-                    raise DifferenceError(f"{text}; {line(fields)}")
+                    text = f"server reply: {to_line(server_reply)}, simulation reply: {to_line(simulated_reply)}"
+                    raise DifferenceError(f"{text}; {to_line(fields)}")

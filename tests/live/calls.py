@@ -1,4 +1,6 @@
-"""Compare calls: gmongo and PyMongo on the target deployment, and gmongo on a simulated deployment."""
+"""Compare calls: gmongo and PyMongo on the target deployment, and gmongo on a simulated
+deployment.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +13,20 @@ from typing import Any
 from gmongo.testing import DeploymentProcess
 from gmongo.testing.simulation.versions import NEWEST_VERSION, OLDEST_VERSION
 from gmongo.uri_parser import parse_uri
-from tests.differential.call_runner import DATABASE, CallRunner, ForeignDatabaseError, Outcome, calls
+from tests.differential.call_runner import DATABASE, CallRunner, ForeignDatabaseError, Outcome, read_calls
 from tests.differential.differences import are_equal, check_outcomes, explaining_differences
 from tests.differential.fault_attribution import attribute_difference
 from tests.live.report import DifferenceError, Report, Skip
 from tests.live.target import SYSTEM_DATABASES, Target
 
-_KINDS = {
+_DEPLOYMENT_ARGUMENTS = {
     "single": ["--standalone"],
     "replicaset": ["--replica-set", "1"],
     "sharded": ["--sharded", "1"],
     "load-balanced": ["--load-balanced", "1"],
 }
 PART = "calls beside PyMongo"
-_TABLES = Path(__file__).parents[1] / "differential" / "calls"
+_TABLES_FOLDER = Path(__file__).parents[1] / "differential" / "calls"
 
 
 def run(target: Target, report: Report, source_part: str) -> None:
@@ -36,7 +38,7 @@ def run(target: Target, report: Report, source_part: str) -> None:
         raise Skip("the recording proxy does not support TLS")
     with _call_runner(target) as runner, _simulated_call_runner(target) as simulated, redirect_stderr(io.StringIO()):
         foreign_databases = set(target.client.list_database_names()) - SYSTEM_DATABASES - {target.database("calls")}
-        for call in (call for path in sorted(_TABLES.glob("*.txt")) for call in calls(path)):
+        for call in (call for path in sorted(_TABLES_FOLDER.glob("*.txt")) for call in read_calls(path)):
             if source_part not in call.source:
                 continue
             with report.case(PART, f"{call.name}: {call.source}"):
@@ -92,7 +94,7 @@ def _simulated_call_runner(target: Target) -> Iterator[Any]:
     """
     release = tuple(map(int, target.version.split(".")[:2]))
     version = "{}.{}".format(*min(max(release, OLDEST_VERSION), NEWEST_VERSION))
-    with DeploymentProcess(*_KINDS[target.topology], "--version", version) as deployment:
+    with DeploymentProcess(*_DEPLOYMENT_ARGUMENTS[target.topology], "--version", version) as deployment:
         (address,) = parse_uri(deployment.uri)["nodelist"]
         runner = CallRunner(address, "simulation", database=target.database("calls"), options=_options(target))
         try:

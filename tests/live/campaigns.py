@@ -23,11 +23,11 @@ from tests.live.target import Target
 from tests.support.programs import run_python
 
 CAMPAIGN, MAIN_JOB = "campaign", "main job"
-_OUTAGE = 3.0  # Seconds for which a member is down. An election takes less time.
-_RECOVERY = 60.0  # Seconds in which the deployment must recover after a fault.
+_OUTAGE_SECONDS = 3.0  # Seconds for which a member is down. An election takes less time.
+_RECOVERY_SECONDS = 60.0  # Seconds in which the deployment must recover after a fault.
 # Seconds in which the servers must end the transactions and cursors of the run.
-_REMAINS_END_WITHIN = 10.0
-_INTERRUPTS = 500
+_REMAINS_SECONDS = 10.0
+_INTERRUPT_COUNT = 500
 _KEY_NOT_FOUND = 211
 _TOPOLOGIES = {"single": "standalone", "replicaset": "replica-set"}
 
@@ -42,7 +42,7 @@ class LiveStep(Step):
         super().__init__(_TOPOLOGIES.get(target.topology, target.topology), seed, number, interrupts)
         self.database, self.options = target.database(f"work_{number}"), target.options
         self._target = target
-        self._restarts = False
+        self._is_restarting = False
 
     def _start(self) -> Any:
         network = SimpleNamespace(random=None, latency=0)
@@ -60,19 +60,19 @@ class LiveStep(Step):
     def _fork(self, number: int) -> None:
         # A forked child cannot wait for a server process of its parent. Therefore the parent forks
         # only when no member is restarting.
-        while self._restarts:
+        while self._is_restarting:
             gevent.sleep(0.05)
         super()._fork(number)
 
     def _kill_member(self, member: Any) -> None:
         with suppress(EmbeddedDatabaseError):  # the process of the member has already ended
             self._random_member().kill()
-        gevent.sleep(_OUTAGE)
+        gevent.sleep(_OUTAGE_SECONDS)
 
     def _suspend_member(self, member: Any) -> None:
         with suppress(EmbeddedDatabaseError):
             self._random_member().stop()
-        gevent.sleep(_OUTAGE)
+        gevent.sleep(_OUTAGE_SECONDS)
 
     def _random_member(self) -> Server:
         """Return the primary in two of three calls, because the loss of a primary affects most
@@ -104,19 +104,19 @@ class LiveStep(Step):
             self._target.disable_fail_points("failCommand")
 
     def _restore_members(self, replica_set: EmbeddedReplicaSet) -> None:
-        self._restarts = True
+        self._is_restarting = True
         try:
             for member in replica_set.members:
                 if member.is_stopped:
                     member.resume()
                 elif not member.is_running:
                     member.restart()
-            replica_set.await_members(_RECOVERY)
-            deadline = monotonic() + _RECOVERY
+            replica_set.await_members(_RECOVERY_SECONDS)
+            deadline = monotonic() + _RECOVERY_SECONDS
             while not all(map(self._has_keys, self._target.hosts)) and monotonic() < deadline:
                 gevent.sleep(0.1)
         finally:
-            self._restarts = False
+            self._is_restarting = False
 
     def _has_keys(self, host: str) -> bool:
         """Return False if the member does not have the keys that sign cluster times.
@@ -134,7 +134,7 @@ class LiveStep(Step):
 
         Also check that the servers have no open transaction and no cursor of the run.
         """
-        deadline = monotonic() + _RECOVERY
+        deadline = monotonic() + _RECOVERY_SECONDS
         while True:
             try:
                 super()._check(client)
@@ -150,14 +150,14 @@ class LiveStep(Step):
     def _check_open_transactions_and_cursors(self) -> None:
         if not self._target.disposable or self._target.topology not in _TOPOLOGIES:
             return
-        deadline = monotonic() + _REMAINS_END_WITHIN
+        deadline = monotonic() + _REMAINS_SECONDS
         while remains := {
             host: left
             for host in self._target.hosts
             if any((left := self._open_transactions_and_cursors(host)).values())
         }:
             if monotonic() > deadline:
-                raise Violation(f"on the servers after {_REMAINS_END_WITHIN:g} s: {remains}")
+                raise Violation(f"on the servers after {_REMAINS_SECONDS:g} s: {remains}")
             gevent.sleep(0.2)
 
     def _open_transactions_and_cursors(self, host: str) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def run(target: Target, report: Report, steps: int, seed: int) -> None:
     """
     for number in range(steps):
         with report.case(CAMPAIGN, f"step {number}, seed {seed}"), silent_stderr():
-            LiveStep(target, seed, number, _INTERRUPTS).run()
+            LiveStep(target, seed, number, _INTERRUPT_COUNT).run()
 
 
 def run_example_application(target: Target, report: Report) -> None:

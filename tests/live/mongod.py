@@ -33,7 +33,7 @@ class StartedDeployment(NamedTuple):
 
 @contextmanager
 def run_mongod(
-    members: int,
+    member_count: int,
     *,
     program: str | None = None,
     tls: bool = False,
@@ -44,7 +44,7 @@ def run_mongod(
 ) -> Iterator[StartedDeployment]:
     """Start a deployment, and close the deployment at the end of the block.
 
-    :param members: the number of members of a replica set; 0 for a standalone.
+    :param member_count: the number of members of a replica set; 0 for a standalone.
     :param program: the path of `mongod`; the installed program by default.
     :param tls: True if clients must use TLS.
     :param mechanism: the authentication mechanism, one of :data:`MECHANISMS`; None if clients need
@@ -64,8 +64,8 @@ def run_mongod(
         "parameters": {"acceptApiVersion2": accepts_version_2, "logicalSessionRefreshMillis": 3000},
     }
     options = {"compressors": compressor} if compressor else {}
-    if members:
-        with EmbeddedReplicaSet(members, program=program, **settings) as deployment:
+    if member_count:
+        with EmbeddedReplicaSet(member_count, program=program, **settings) as deployment:
             yield StartedDeployment(_uri(deployment.uri, mechanism, options), deployment.name, deployment)
     else:
         with EmbeddedDatabase(engine="mongod", program=program, **settings) as database:

@@ -11,21 +11,21 @@ from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, OperationFailure
 from tests.live.report import Report, Skip
 from tests.live.target import Target
-from tests.spec.unified.deployments import HARMLESS, RunningDeployment
+from tests.spec.unified.deployments import HARMLESS_CODES, RunningDeployment
 from tests.spec.unified.requirements import DeploymentProperties, Setting, unmet_requirements
 from tests.spec.unified.runner import Run
 from tests.spec.unified.schema import check
-from tests.spec.unified.skips import BY_THE_TEST, CaseOnTopology, rule_for, words_of
+from tests.spec.unified.skips import SKIPPED_BY_TEST, CaseOnTopology, rule_for, words_of
 from tests.spec.unified.suites import CLIENT_OPTIONS, passing_files, read_file
 
 PART = "official unified tests"
-ATTEMPTS = 5
+MAX_ATTEMPTS = 5
 # Words in cases that may fail on a busy machine, for two reasons. A short timeout may expire too
 # early. The fail point `failBeforeCommit` closes the connection, but a busy server continues to
 # insert documents. After the end of the fail point, the server also commits the inserted documents.
-_DEPENDS_ON_SPEED = re.compile("blockTimeMS|imeoutMS|failBeforeCommit")
-_TIME = re.compile(".*(?:imeMS|imeoutMS|FrequencyMS)|ms")
-_NEEDS_SEVERAL_MEMBERS = ("replSetStepDown", "Topology lifecycle")
+_SPEED_WORDS = re.compile("blockTimeMS|imeoutMS|failBeforeCommit")
+_TIME_NAME = re.compile(".*(?:imeMS|imeoutMS|FrequencyMS)|ms")
+_SEVERAL_MEMBERS_WORDS = ("replSetStepDown", "Topology lifecycle")
 
 
 class ExistingDeployment(RunningDeployment):
@@ -34,11 +34,11 @@ class ExistingDeployment(RunningDeployment):
     def __init__(self, target: Target) -> None:
         self._target = target
         self.setting = Setting(target.topology, target.version)
-        self._one = target.uri_of_one_mongos()
-        several = (target.topology == "sharded" and len(target.hosts) > 1) or target.has_services
-        self._several = target.uri if several else None
+        self._uri_of_one = target.uri_of_one_mongos()
+        has_several = (target.topology == "sharded" and len(target.hosts) > 1) or target.has_services
+        self._uri_of_several = target.uri if has_several else None
         # As on a simulated deployment, the internal client connects to only one mongos.
-        self.internal: MongoClient[Any] = MongoClient(self._one, **target.options)
+        self.internal: MongoClient[Any] = MongoClient(self._uri_of_one, **target.options)
 
     def uri(self, multiple: bool | None = None) -> str:
         """Return the URI of the deployment.
@@ -47,10 +47,10 @@ class ExistingDeployment(RunningDeployment):
         :raises Skip: The case needs several mongos, and the deployment has only one mongos.
         """
         if multiple is not True or self.setting.topology not in ("sharded", "load-balanced"):
-            return self._one
-        if self._several is None:
+            return self._uri_of_one
+        if self._uri_of_several is None:
             raise Skip("the case needs several mongos")
-        return self._several
+        return self._uri_of_several
 
     def election_id(self) -> Any:
         """Return the ID of the last election, or None if the client cannot reach a primary."""
@@ -78,7 +78,7 @@ class ExistingDeployment(RunningDeployment):
             try:
                 client.admin.command({"killAllSessions": []})
             except OperationFailure as error:
-                if error.code not in HARMLESS:
+                if error.code not in HARMLESS_CODES:
                     raise
 
     def synchronize_mongos(self, document: Mapping[str, Any]) -> None:
@@ -135,7 +135,7 @@ def _run_case(
     place. Each attempt doubles all times of the case. The times keep their ratios, so a fault of the
     driver fails each attempt.
     """
-    for attempt in range(1, ATTEMPTS + 1):
+    for attempt in range(1, MAX_ATTEMPTS + 1):
         document, election_id = multiply_times(read_document(), 2 ** (attempt - 1)), live.election_id()
         try:
             return Run(live, document, document["tests"][index], options).run()
@@ -144,18 +144,18 @@ def _run_case(
         except Exception as error:
             text = f"{document['tests'][index]} {document.get('createEntities')}"
             is_disturbed = live.election_id() != election_id and "replSetStepDown" not in text
-            if not (is_disturbed or _DEPENDS_ON_SPEED.search(text)) or attempt == ATTEMPTS:
+            if not (is_disturbed or _SPEED_WORDS.search(text)) or attempt == MAX_ATTEMPTS:
                 raise
             remarks.append(f"repeated after {type(error).__name__}: {error}")
 
 
 def multiply_times(value: Any, factor: int, is_time: bool = False) -> Any:
-    """Return the JSON value with each number multiplied by the factor if its key is the name of a
-    time.
+    """Return a copy of a JSON value in which each number below a time key is multiplied by
+    `factor`.
     """
     if isinstance(value, dict):
         return {
-            key: multiply_times(inner, factor, is_time or _TIME.fullmatch(key) is not None)
+            key: multiply_times(inner, factor, is_time or _TIME_NAME.fullmatch(key) is not None)
             for key, inner in value.items()
         }
     if isinstance(value, list):
@@ -165,7 +165,7 @@ def multiply_times(value: Any, factor: int, is_time: bool = False) -> Any:
 
 def _skip_without_members(target: Target, case: Mapping[str, Any]) -> None:
     if target.topology == "replicaset" and len(target.hosts) == 1:
-        for words in _NEEDS_SEVERAL_MEMBERS:
+        for words in _SEVERAL_MEMBERS_WORDS:
             if words in str(case):
                 raise Skip(f"the case ({words}) needs a replica set of several members")
 
@@ -178,7 +178,7 @@ def _skip_by_requirements(
         if lacking:
             raise Skip(f"requirement: {lacking}")
     if "skipReason" in case:
-        raise Skip(f"{BY_THE_TEST}: {case['skipReason']}")
+        raise Skip(f"{SKIPPED_BY_TEST}: {case['skipReason']}")
     words = words_of(document.get("createEntities")) | words_of(case)
     rule = rule_for(CaseOnTopology(file_name, case["description"], properties.topology, words))
     if rule is not None:

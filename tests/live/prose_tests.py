@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from gmongo.testing import Deployment
-from tests.live.official import ATTEMPTS
+from tests.live.official import MAX_ATTEMPTS
 from tests.live.report import Outcome, Report
 from tests.live.target import Target
 from tests.support import clients
@@ -25,11 +25,11 @@ from tests.support.recorder import Recorder
 from tests.support.server import ScriptedReplicaSet, ScriptedServer
 
 PART = "prose tests"
-_TIME_LIMITS = "test_prose_time_limits.py"
-_TESTS = Path(__file__).parents[1]
+_TIME_LIMITS_FILE = "test_prose_time_limits.py"
+_TESTS_FOLDER = Path(__file__).parents[1]
 _KINDS = {"standalone": "single", "replica_set": "replicaset", "sharded": "sharded", "load_balanced": "load-balanced"}
 # Default number of members of a simulated deployment, by kind.
-_MEMBERS = {"replica_set": 3, "sharded": 2, "load_balanced": 2}
+_MEMBER_COUNTS = {"replica_set": 3, "sharded": 2, "load_balanced": 2}
 
 
 class Commands(Recorder):
@@ -89,8 +89,8 @@ class _Results:
         name = report.nodeid.partition("tests/")[2] or report.nodeid
         if report.skipped:
             self._report.add(PART, name, Outcome.SKIPPED, report.longrepr[2].removeprefix("Skipped: "))
-        elif report.failed and _TIME_LIMITS in name and self.attempts < ATTEMPTS:
-            self.tests_to_repeat.append(str(_TESTS / name))
+        elif report.failed and _TIME_LIMITS_FILE in name and self.attempts < MAX_ATTEMPTS:
+            self.tests_to_repeat.append(str(_TESTS_FOLDER / name))
         elif report.failed:
             self._report.add(PART, name, Outcome.FAILED, report.longrepr.reprcrash.message)
         elif report.when == "call":
@@ -103,7 +103,7 @@ def run(target: Target, report: Report, name_part: str) -> None:
     :param name_part: Run only the tests whose name contains this text.
     """
     target.uri_of_one_mongos()
-    files = sorted(map(str, _TESTS.glob("*/test_prose*.py")))
+    files = sorted(map(str, _TESTS_FOLDER.glob("*/test_prose*.py")))
     options = [
         "-q",
         "--no-header",
@@ -134,7 +134,7 @@ def _replace_deployments(target: Target, patch: pytest.MonkeyPatch) -> None:
     commands, make = Commands(), clients.make_client
 
     def start(kind: str, members: int | None = None, **settings: Any) -> LiveDeployment:
-        members = members or _MEMBERS.get(kind, 1)
+        members = members or _MEMBER_COUNTS.get(kind, 1)
         if target.topology != _KINDS[kind]:
             pytest.skip(f"the test needs a deployment of the kind {_KINDS[kind]}")
         if settings:

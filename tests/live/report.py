@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import gevent
 
-LIMIT = 300.0
+CASE_TIMEOUT = 300.0
 """Timeout of a case in seconds."""
 _MAX_TIMEOUTS = 3
 
@@ -58,7 +58,7 @@ class Report:
     def __init__(self, facts: Mapping[str, Any]) -> None:
         self.facts = dict(facts)
         self.entries: list[Entry] = []
-        self._consecutive_timeouts = 0  # number of latest consecutive cases that have timed out
+        self._consecutive_timeouts = 0  # number of consecutive timeouts up to the latest case
 
     def add(self, part: str, name: str, outcome: Outcome, reason: str = "") -> None:
         self.entries.append(Entry(part, name, outcome, reason))
@@ -72,7 +72,7 @@ class Report:
         :raises SilentError: Three consecutive cases have timed out.
         """
         remarks: list[str] = []
-        limit = gevent.Timeout(LIMIT)
+        limit = gevent.Timeout(CASE_TIMEOUT)
         consecutive_timeouts, self._consecutive_timeouts = self._consecutive_timeouts, 0
         try:
             with limit:
@@ -80,7 +80,7 @@ class Report:
         except gevent.Timeout as timeout:
             if timeout is not limit:
                 raise
-            self.add(part, name, Outcome.FAILED, f"the case has not ended within {LIMIT:.0f} seconds")
+            self.add(part, name, Outcome.FAILED, f"the case has not ended within {CASE_TIMEOUT:.0f} seconds")
             self._consecutive_timeouts = consecutive_timeouts + 1
             if self._consecutive_timeouts == _MAX_TIMEOUTS:
                 raise SilentError(

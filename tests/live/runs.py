@@ -25,30 +25,30 @@ from tests.live import campaigns, official, prose_tests
 from tests.live.mongod import MECHANISMS, run_mongod
 
 PROGRAMS_VARIABLE = "GMONGO_MONGODS"
-_OFFICIAL = ("--only", official.PART, "--only", prose_tests.PART)
-_WITH_LOAD = (*_OFFICIAL, "--only", campaigns.CAMPAIGN, "--steps", "20")
-_LIMIT = 3600.0  # Time limit of one run in seconds.
-_ANSWERS = "tests.simulation.answers"
-_FUZZ = "tests.simulation.fuzz"
-_OWN_SERVERS = "--mongodb-members"  # With this option, each pytest process starts its own servers.
+_OFFICIAL_TESTS = ("--only", official.PART, "--only", prose_tests.PART)
+_TESTS_AND_LOAD = (*_OFFICIAL_TESTS, "--only", campaigns.CAMPAIGN, "--steps", "20")
+_TIME_LIMIT = 3600.0  # Time limit of one run in seconds.
+_ANSWERS_MODULE = "tests.simulation.answers"
+_FUZZ_MODULE = "tests.simulation.fuzz"
+_OWN_SERVERS_OPTION = "--mongodb-members"  # With this option, each pytest process starts its own servers.
 
 
 class Run(NamedTuple):
     """One run: a program that runs tests on servers.
 
     :param name: the name of the run in the output.
-    :param members: the number of members of the replica set; 0 for a standalone.
+    :param member_count: the number of members of the replica set; 0 for a standalone.
     :param arguments: arguments of pytest if the first is a path; a module with arguments if the
         first is a module name; otherwise arguments of ``tests.live``.
     """
 
     name: str
-    members: int
+    member_count: int
     arguments: tuple[str, ...]
 
     def command(self, report: Path) -> list[str]:
         """Return the command line of the run."""
-        if self.arguments[0] in (_ANSWERS, _FUZZ):
+        if self.arguments[0] in (_ANSWERS_MODULE, _FUZZ_MODULE):
             return [sys.executable, "-m", *self.arguments]
         if self.arguments[0].startswith("tests/"):
             return [sys.executable, "-m", "pytest", "-q", "-rfE", *self.arguments]
@@ -57,50 +57,50 @@ class Run(NamedTuple):
             "-m",
             "tests.live",
             "--mongod",
-            str(self.members),
+            str(self.member_count),
             *self.arguments,
             "--report",
             str(report),
         ]
 
 
-CI = (
-    Run("official and prose tests, replica set of 3", 3, _OFFICIAL),
-    Run("official and prose tests, standalone", 0, _OFFICIAL),
+CI_RUNS = (
+    Run("official and prose tests, replica set of 3", 3, _OFFICIAL_TESTS),
+    Run("official and prose tests, standalone", 0, _OFFICIAL_TESTS),
     Run("tests of the API, replica set of 1", 1, ("tests/api",)),
-    Run("recorded answers, replica set of 1", 1, (_ANSWERS,)),
-    Run("random commands, replica set of 1", 1, (_FUZZ, "--seconds", "60")),
+    Run("recorded answers, replica set of 1", 1, (_ANSWERS_MODULE,)),
+    Run("random commands, replica set of 1", 1, (_FUZZ_MODULE, "--seconds", "60")),
     Run("comparison with PyMongo, replica set of 1", 1, ("tests/differential", "-k", "MONGODB_URI")),
 )
-LONG = (
-    *CI,
+LONG_RUNS = (
+    *CI_RUNS,
     Run("campaign with killed and suspended members", 3, ("--only", campaigns.CAMPAIGN, "--steps", "40")),
     Run("main job", 3, ("--only", campaigns.MAIN_JOB)),
     Run(
         "switch points and busy loop, replica set of 1",
         1,
-        ("tests/gevent/test_switch_points.py", "tests/gevent/test_busy_loop.py", "-n", "2", _OWN_SERVERS, "1"),
+        ("tests/gevent/test_switch_points.py", "tests/gevent/test_busy_loop.py", "-n", "2", _OWN_SERVERS_OPTION, "1"),
     ),
-    Run("TLS", 3, ("--tls", *_WITH_LOAD)),
-    *(Run(f"users, {mechanism}", 3, ("--mechanism", mechanism, *_WITH_LOAD)) for mechanism in MECHANISMS),
-    *(Run(f"compressor {name}", 3, ("--compressor", name, *_WITH_LOAD)) for name in ("zlib", "snappy", "zstd")),
+    Run("TLS", 3, ("--tls", *_TESTS_AND_LOAD)),
+    *(Run(f"users, {mechanism}", 3, ("--mechanism", mechanism, *_TESTS_AND_LOAD)) for mechanism in MECHANISMS),
+    *(Run(f"compressor {name}", 3, ("--compressor", name, *_TESTS_AND_LOAD)) for name in ("zlib", "snappy", "zstd")),
     # In a replica set of MongoDB 6.0.5, the members reject the votes of an index build, because the
     # votes have no API version.
     Run(
         "Stable API required, standalone with users",
         0,
-        ("--api-version", "1", "--mechanism", MECHANISMS[1], *_OFFICIAL),
+        ("--api-version", "1", "--mechanism", MECHANISMS[1], *_OFFICIAL_TESTS),
     ),
 )
 
 
-def _with_program(path: str) -> list[Run]:
+def _runs_with_program(path: str) -> list[Run]:
     try:
         version = ".".join(map(str, find_program(path).version))
     except EmbeddedDatabaseError as error:
         print(f"skipped: {path}: {str(error).splitlines()[0]}", flush=True)
         return []
-    return [Run(f"MongoDB {version}, replica set of 3", 3, ("--program", path, *_WITH_LOAD))]
+    return [Run(f"MongoDB {version}, replica set of 3", 3, ("--program", path, *_TESTS_AND_LOAD))]
 
 
 def perform(run: Run) -> bool:
@@ -110,7 +110,7 @@ def perform(run: Run) -> bool:
         try:
             completed = _complete_process(run, Path(folder))
         except subprocess.TimeoutExpired:
-            print(f"== {run.name}: did not end within {_LIMIT:g} s", flush=True)
+            print(f"== {run.name}: did not end within {_TIME_LIMIT:g} s", flush=True)
             return False
     lines = [line for line in completed.stdout.splitlines() if not line.startswith("libmongocrypt")]
     output = "\n".join(lines[-60:] if completed.returncode else _summary(lines))
@@ -120,13 +120,13 @@ def perform(run: Run) -> bool:
 
 
 def _complete_process(run: Run, folder: Path) -> subprocess.CompletedProcess[str]:
-    settings = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "timeout": _LIMIT}
+    settings = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "timeout": _TIME_LIMIT}
     command = run.command(folder)
-    if "tests.live" in command or _OWN_SERVERS in command:
+    if "tests.live" in command or _OWN_SERVERS_OPTION in command:
         return subprocess.run(command, check=False, **settings)  # type: ignore[call-overload, no-any-return]
-    with run_mongod(run.members, accepts_version_2=False) as deployment:
-        command += ["--check", deployment.uri] if _ANSWERS in command else []
-        command += ["--uri", deployment.uri] if _FUZZ in command else []
+    with run_mongod(run.member_count, accepts_version_2=False) as deployment:
+        command += ["--check", deployment.uri] if _ANSWERS_MODULE in command else []
+        command += ["--uri", deployment.uri] if _FUZZ_MODULE in command else []
         environment = {**os.environ, URI_VARIABLE: deployment.uri}
         return subprocess.run(command, check=False, env=environment, **settings)  # type: ignore[call-overload, no-any-return]
 
@@ -145,14 +145,14 @@ def main() -> int:
     given = parser.parse_args()
     program = find_program()
     print(f"mongod {'.'.join(map(str, program.version))}: {program.path}", flush=True)
-    runs = list(CI if given.which == "ci" else LONG)
-    others = [*given.program, *filter(None, os.environ.get(PROGRAMS_VARIABLE, "").split(os.pathsep))]
-    runs += [run for path in others for run in _with_program(path)]
+    runs = list(CI_RUNS if given.which == "ci" else LONG_RUNS)
+    further_paths = [*given.program, *filter(None, os.environ.get(PROGRAMS_VARIABLE, "").split(os.pathsep))]
+    runs += [run for path in further_paths for run in _runs_with_program(path)]
     with ThreadPoolExecutor(given.parallel) as pool:
         outcomes = list(pool.map(perform, [run for run in runs if given.only in run.name]))
-    failed = outcomes.count(False)
-    print(f"runs: {len(outcomes) - failed} passed, {failed} failed")
-    return int(failed > 0)
+    failed_count = outcomes.count(False)
+    print(f"runs: {len(outcomes) - failed_count} passed, {failed_count} failed")
+    return int(failed_count > 0)
 
 
 if __name__ == "__main__":

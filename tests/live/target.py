@@ -24,8 +24,8 @@ SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
 
 # URI options that belong to the deployment, and must be omitted in a URI of one server.
 _DEPLOYMENT_OPTIONS = frozenset({"replicaset", "loadbalanced", "directconnection", "authsource"})
-_URI = re.compile(r"mongodb(\+srv)?://(?:([^@/]*)@)?[^/?]*(?:/[^?]*)?(?:\?(.*))?$")
-_CONNECTIONS = 8
+_URI_PATTERN = re.compile(r"mongodb(\+srv)?://(?:([^@/]*)@)?[^/?]*(?:/[^?]*)?(?:\?(.*))?$")
+_CONNECTION_COUNT = 8
 # Authentication mechanism that the run omits, because a token of an identity provider is missing.
 _UNUSED_MECHANISM = "MONGODB-OIDC"
 
@@ -74,23 +74,23 @@ class Target:
         self.run = f"gmongo_live_{uuid.uuid4().hex[:8]}"
         self.disposable = False
         self._parsed = parse_uri(uri)
-        self._restricted: RestrictedClient | None = None
-        self._direct: dict[str, MongoClient[Any]] = {}
+        self._restricted_client: RestrictedClient | None = None
+        self._direct_clients: dict[str, MongoClient[Any]] = {}
         self.client: MongoClient[Any] = MongoClient(uri, **self.options)
         hello = self.client.admin.command("hello")
         self.version = re.match(r"[\d.]*\d", self.client.admin.command("buildInfo")["version"])[0]  # type: ignore[index]
         seeds = ["{}:{}".format(*node) for node in self._parsed["nodelist"]]
         self.topology = _topology(hello, self._parsed["options"])
-        of_set = self.topology == "replicaset"
-        self.hosts: list[str] = [*hello["hosts"], *hello.get("passives", ())] if of_set else seeds
+        is_replica_set = self.topology == "replicaset"
+        self.hosts: list[str] = [*hello["hosts"], *hello.get("passives", ())] if is_replica_set else seeds
         self.has_tls = bool(self._parsed["options"].get("tls"))
-        self.name: str = hello["setName"] if of_set else seeds[0]
-        self.has_services = self.topology == "load-balanced" and len(self._services()) > 1
+        self.name: str = hello["setName"] if is_replica_set else seeds[0]
+        self.has_services = self.topology == "load-balanced" and len(self._find_services()) > 1
 
-    def _services(self) -> set[Any]:
+    def _find_services(self) -> set[Any]:
         """Return the IDs of the services behind the load balancer."""
         recorder = Recorder()
-        for _ in range(_CONNECTIONS):
+        for _ in range(_CONNECTION_COUNT):
             with MongoClient[Any](self.uri, **{**self.options, "event_listeners": [recorder]}) as client:
                 client.admin.command("ping")
         return {event.service_id for event in recorder.events_named("CommandStarted")}
@@ -119,7 +119,7 @@ class Target:
     def close(self) -> None:
         """Drop the databases of the run, and close all clients."""
         self.drop_databases()
-        for client in (*self._direct.values(), *filter(None, [self._restricted]), self.client):
+        for client in (*self._direct_clients.values(), *filter(None, [self._restricted_client]), self.client):
             client.close()
 
     def permit_all_commands(self, name: str) -> None:
@@ -150,11 +150,11 @@ class Target:
         only one mongos. If the deployment is not disposable, the client rejects the use of
         databases of other users.
         """
-        if self._restricted is None:
+        if self._restricted_client is None:
             one = self.uri_with_hosts(self.hosts[0]) if self.topology == "sharded" else self._one_mongos or self.uri
-            self._restricted = RestrictedClient(one, **self.options)
-            self._restricted.permitted_prefix = "" if self.disposable else self.run
-        return self._restricted[self.database(name)]
+            self._restricted_client = RestrictedClient(one, **self.options)
+            self._restricted_client.permitted_prefix = "" if self.disposable else self.run
+        return self._restricted_client[self.database(name)]
 
     def uri_with_hosts(self, *hosts: str, database: str = "") -> str:
         """Return a URI that has the given hosts, and the user and the options of the target's URI.
@@ -162,7 +162,7 @@ class Target:
         :param hosts: Hosts such as ``"localhost:27017"``. If no host is given, the URI contains all
             hosts of the deployment.
         """
-        srv, user, query = _URI.match(self.uri).groups()  # type: ignore[union-attr]
+        srv, user, query = _URI_PATTERN.match(self.uri).groups()  # type: ignore[union-attr]
         pairs = [each for each in (query or "").split("&") if each]
         options = [each for each in pairs if each.partition("=")[0].lower() not in _DEPLOYMENT_OPTIONS]
         options += ["tls=true"] * bool(srv)
@@ -178,13 +178,13 @@ class Target:
 
     def direct(self, host: str) -> MongoClient[Any]:
         """Return a client that is connected to only one server, or to the load balancer."""
-        if host not in self._direct:
+        if host not in self._direct_clients:
             is_balanced = self.topology == "load-balanced"
             options = self.options if is_balanced else {"directConnection": True, **self.options}
-            self._direct[host] = MongoClient(
+            self._direct_clients[host] = MongoClient(
                 self.uri_of_one_mongos() if is_balanced else self.uri_with_hosts(host), **options
             )
-        return self._direct[host]
+        return self._direct_clients[host]
 
     def set_fail_point(
         self, name: str, mode: Any, data: Mapping[str, Any] | None = None, host: str | None = None

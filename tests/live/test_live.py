@@ -21,7 +21,7 @@ from tests.live.target import SYSTEM_DATABASES, RefusedError, Target
 from tests.support.programs import ROOT, environment
 
 # Commands that a run may send to the system databases of the deployment.
-HARMLESS = frozenset(
+HARMLESS_COMMANDS = frozenset(
     {
         "hello",
         "isMaster",
@@ -63,7 +63,7 @@ def forbidden_commands(deployment: Any, run: str) -> list[str]:
     foreign = []
     for command in deployment.commands:
         database = command.body.get("$db", "admin")
-        harmless = command.name in HARMLESS if database in SYSTEM_DATABASES else database.startswith(run)
+        harmless = command.name in HARMLESS_COMMANDS if database in SYSTEM_DATABASES else database.startswith(run)
         if not harmless or command.name in SERVER_COMMANDS:
             foreign.append(f"{database}: {command.name}")
     return foreign

@@ -8,7 +8,7 @@ import pytest
 
 from gmongo import MongoClient
 from gmongo.testing import Deployment
-from tests.load_balanced.harness import DOCUMENTS, SERVICE
+from tests.load_balanced.harness import DOCUMENTS, SERVICE_ID
 from tests.support.clients import Client
 from tests.support.fixtures import virtual_time_limit_of
 from tests.support.server import ScriptedServer
@@ -34,7 +34,7 @@ def service() -> Iterator[ScriptedServer]:
     Clients connect directly, without a load balancer.
     """
     with ScriptedServer() as server:
-        server.hello_extra = {"serviceId": SERVICE, "msg": "isdbgrid"}
+        server.hello_extra = {"serviceId": SERVICE_ID, "msg": "isdbgrid"}
         yield server
 
 

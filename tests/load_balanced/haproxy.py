@@ -39,7 +39,7 @@ backend services
 
 
 @contextmanager
-def haproxy(services: list[str], folder: Path) -> Iterator[str]:
+def run_haproxy(services: list[str], folder: Path) -> Iterator[str]:
     """Start HAProxy with the PROXY protocol, and yield the address of HAProxy.
 
     :param services: the address of each service as ``host:port``.
@@ -48,12 +48,12 @@ def haproxy(services: list[str], folder: Path) -> Iterator[str]:
     # Until HAProxy starts, the reservation keeps other programs from the port.
     with reserve(0) as reserved:
         port = reserved.getsockname()[1]
-        with _started(port, services, folder):
+        with _run_process(port, services, folder):
             yield f"127.0.0.1:{port}"
 
 
 @contextmanager
-def _started(port: int, services: list[str], folder: Path) -> Iterator[None]:
+def _run_process(port: int, services: list[str], folder: Path) -> Iterator[None]:
     servers = "\n".join(
         f"    server service{number} {address} send-proxy-v2 check inter 100ms fall 1 rise 1"
         for number, address in enumerate(services)

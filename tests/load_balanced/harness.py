@@ -13,9 +13,9 @@ from tests.support.clients import Client
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 
-SERVICE = ObjectId("5" * 24)
+SERVICE_ID = ObjectId("5" * 24)
 DOCUMENTS = [{"_id": number} for number in range(10)]
-PINNING = ("ConnectionCheckOutStarted", "ConnectionCheckedOut", "ConnectionCheckOutFailed", "ConnectionCheckedIn")
+PIN_EVENTS = ("ConnectionCheckOutStarted", "ConnectionCheckedOut", "ConnectionCheckOutFailed", "ConnectionCheckedIn")
 # The events of one check-out and one check-in.
 CHECK_OUT_AND_IN = ["ConnectionCheckOutStarted", "ConnectionCheckedOut", "ConnectionCheckedIn"]
 

@@ -1,4 +1,6 @@
-"""Handshakes in load-balanced mode, and the effects of errors before, during and after a handshake."""
+"""Handshakes in load-balanced mode, and the effects of errors before, during and after a
+handshake.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,14 @@ from gevent.event import Event
 
 from gmongo.errors import AutoReconnect, ConfigurationError, NetworkTimeout, OperationFailure
 from gmongo.testing import Deployment
-from tests.load_balanced.harness import SERVICE, load_balanced_uri, service_ids_of_commands
+from tests.load_balanced.harness import SERVICE_ID, load_balanced_uri, service_ids_of_commands
 from tests.support.fail_points import fail
-from tests.support.faults import hold_reply as until
+from tests.support.faults import hold_reply
 from tests.support.pools import checked_out, service_counts
 from tests.support.server import ScriptedServer, cut_reply
 
 NOT_SUPPORTED = "Driver attempted to initialize in load balancing mode, but the server does not support this mode."
-USER = {"users": {"ada": "lovelace"}}
+USER_SETTINGS = {"users": {"ada": "lovelace"}}
 
 
 def error_events(recorder: Any) -> list[str]:
@@ -72,7 +74,7 @@ def test_command_error_of_hello_does_not_clear_pool(
 @pytest.mark.requirement("LB-40", "LB-64", "LB-65", "LB-66")
 @pytest.mark.parametrize("error_kind", ["network", "timeout", "refused"])
 def test_authentication_error_clears_only_service_of_connection(error_kind: str, connect: Any, recorder: Any) -> None:
-    with Deployment.load_balanced(2, **USER) as deployment:
+    with Deployment.load_balanced(2, **USER_SETTINGS) as deployment:
         client = connect(deployment, connectTimeoutMS=100, retryReads=False, retryWrites=False)
         client.db.c.insert_one({})
         good = deployment.commands.named("insert")[0].member
@@ -119,7 +121,7 @@ def test_command_and_pool_events_have_service_id(service: ScriptedServer, connec
     with pytest.raises(AutoReconnect):
         client.db.c.find_one()
     for kind, number in (("CommandStarted", 2), ("CommandSucceeded", 1), ("CommandFailed", 1), ("PoolCleared", 1)):
-        assert [event.service_id for event in recorder.events_named(kind)] == [SERVICE] * number
+        assert [event.service_id for event in recorder.events_named(kind)] == [SERVICE_ID] * number
 
 
 @pytest.mark.requirement("LB-63")
@@ -129,15 +131,15 @@ def test_failed_authentication_increments_generation_of_service(
     service.replies["saslStart"] = {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
     client = connect(load_balanced_uri(service), username="ann", password="secret", authMechanism="PLAIN")
     gate = Event()
-    service.fail("find", until(gate))
+    service.fail("find", hold_reply(gate))
     finding = start_greenlet(client.db.c.find_one)
     service.wait_for("find")
     (pool,) = client._topology.pools()
-    assert service_counts(pool) == {SERVICE: (0, 1)}
+    assert service_counts(pool) == {SERVICE_ID: (0, 1)}
     service.replies["saslStart"] = {"ok": 0, "code": 18, "errmsg": "no"}
     with pytest.raises(OperationFailure):
         client.db.command("ping")
-    assert service_counts(pool) == {SERVICE: (1, 1)}
+    assert service_counts(pool) == {SERVICE_ID: (1, 1)}
     gate.set()
     finding.join(timeout=5)
     assert service_counts(pool) == {}

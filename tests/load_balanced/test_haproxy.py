@@ -13,7 +13,7 @@ from gevent.pool import Pool
 
 from examples.load_balanced_app import ServiceWatch, Shop
 from gmongo.testing import Deployment
-from tests.load_balanced.haproxy import BINARY, haproxy
+from tests.load_balanced.haproxy import BINARY, run_haproxy
 from tests.load_balanced.harness import connection_uses
 from tests.support.wait import eventually
 
@@ -36,7 +36,7 @@ def services() -> Iterator[Deployment]:
 @pytest.fixture
 def uri(services: Deployment, tmp_path: Path) -> Iterator[str]:
     """Start HAProxy in front of the services, and yield a URI that connects to HAProxy."""
-    with haproxy([member.address for member in services.members], tmp_path) as address:
+    with run_haproxy([member.address for member in services.members], tmp_path) as address:
         yield f"mongodb://{address}/?loadBalanced=true"
 
 
@@ -64,7 +64,7 @@ def test_cursor_or_transaction_stays_on_one_service(
     Pool(10).map(shop.serve_customer, range(40))
     assert sorted(shop.order_numbers()) == list(range(40))
     assert shop.stock.find_one() == {"_id": "piece", "left": 960}
-    assert set(service_watch.commands) == set(members_by_service(services))
+    assert set(service_watch.command_counts) == set(members_by_service(services))
     assert service_watch.count >= 80
     assert service_watch.on_several_services == []
     assert {command.member for command in services.commands.named("getMore")} == {
@@ -80,7 +80,7 @@ def test_kill_of_service_clears_only_connections_to_service(
     workers = Pool(10)
     customers = [workers.spawn(shop.serve_customer, number) for number in range(30)]
     customers += [gevent.spawn_later(0.2 + number / 50, shop.serve_customer, 100 + number) for number in range(30)]
-    eventually(lambda: len(service_watch.commands) == 2 and sum(customer.ready() for customer in customers) >= 5)
+    eventually(lambda: len(service_watch.command_counts) == 2 and sum(customer.ready() for customer in customers) >= 5)
     lost, kept = services.members
     before = _connections_to(shop, kept)
     assert before and _connections_to(shop, lost)

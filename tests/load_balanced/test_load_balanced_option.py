@@ -17,14 +17,14 @@ from tests.support.pools import service_counts
 from tests.support.server import ScriptedServer
 
 SRV_NAME = "shop.example.test"
-SRV = f"_mongodb._tcp.{SRV_NAME}"
+SRV_RECORD = f"_mongodb._tcp.{SRV_NAME}"
 
 
 @pytest.fixture
 def dns(network: Network, service: ScriptedServer) -> Iterator[Network]:
     """Let DNS resolve the SRV name to the scripted service. DNS has no TXT record for the name."""
-    network.names.hosts[SRV] = [Host("lb.example.test", 27017, ttl=0)]
-    network.names.addresses["lb.example.test"] = "127.0.0.1"
+    network.name_server.hosts[SRV_RECORD] = [Host("lb.example.test", 27017, ttl=0)]
+    network.name_server.addresses["lb.example.test"] = "127.0.0.1"
     network.ports[27017] = service.port
     yield network
 
@@ -74,7 +74,7 @@ def test_txt_record_selects_load_balanced_mode(dns: Network, connect: Any) -> No
     uri = f"mongodb+srv://{SRV_NAME}/?tls=false"
     before = connect(uri)
     before.db.c.find_one()
-    dns.names.texts[SRV_NAME] = [["loadBalanced=true"]]
+    dns.name_server.texts[SRV_NAME] = [["loadBalanced=true"]]
     after = connect(uri)
     after.db.c.find_one()
     assert (topology_type_of(before), topology_type_of(after)) == ("Sharded", "LoadBalanced")
@@ -85,20 +85,20 @@ def test_txt_record_selects_load_balanced_mode(dns: Network, connect: Any) -> No
 def test_load_balanced_client_does_not_poll_srv_records(
     option_source: str, dns: Network, connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scans: list[float] = []
-    monkeypatch.setattr("gmongo.sdam.srv_monitor.SrvMonitor.start", lambda monitor: scans.append(1))
+    monitor_starts: list[float] = []
+    monkeypatch.setattr("gmongo.sdam.srv_monitor.SrvMonitor.start", lambda monitor: monitor_starts.append(1))
     option = "&loadBalanced=true" if option_source == "uri" else ""
     if option_source == "txt":
-        dns.names.texts[SRV_NAME] = [["loadBalanced=true"]]
+        dns.name_server.texts[SRV_NAME] = [["loadBalanced=true"]]
     client = connect(f"mongodb+srv://{SRV_NAME}/?tls=false{option}")
     client.db.c.find_one()
     gevent.sleep(0.05)
     assert topology_type_of(client) == "LoadBalanced"
-    assert not scans
-    assert dns.names.questions.count((SRV, "SRV")) == 1
+    assert not monitor_starts
+    assert dns.name_server.questions.count((SRV_RECORD, "SRV")) == 1
     connect(f"mongodb+srv://{SRV_NAME}/?tls=false&loadBalanced=false").db.c.find_one()
     if option_source == "uri":
-        assert scans  # A client without a load balancer polls with the patched method.
+        assert monitor_starts  # A client without a load balancer polls with the patched method.
 
 
 @pytest.mark.requirement("LB-87", "LB-71")

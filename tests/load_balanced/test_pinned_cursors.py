@@ -15,8 +15,8 @@ from gmongo import InsertOne
 from gmongo.errors import AutoReconnect, ClientBulkWriteException, InvalidOperation, WaitQueueTimeoutError
 from tests.load_balanced.harness import (
     CHECK_OUT_AND_IN,
-    PINNING,
-    SERVICE,
+    PIN_EVENTS,
+    SERVICE_ID,
     collect_garbage,
     connection_uses,
     connections_of_commands,
@@ -27,7 +27,7 @@ from tests.support.pools import service_counts
 from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
-OPENERS: dict[str, Callable[[Any], Any]] = {
+CURSOR_OPENERS: dict[str, Callable[[Any], Any]] = {
     "find": lambda client: client.db.c.find(batch_size=2),
     "aggregate": lambda client: client.db.c.aggregate([], batchSize=2),
     "listCollections": lambda client: client.db.cursor_command({"listCollections": 1, "cursor": {"batchSize": 2}}),
@@ -45,7 +45,7 @@ def cursor(client: Any) -> Any:
 
 
 @pytest.mark.requirement("LB-43", "LB-44", "LB-45", "LB-46", "LB-47", "LB-48", "LB-90")
-@pytest.mark.parametrize("method", OPENERS)
+@pytest.mark.parametrize("method", CURSOR_OPENERS)
 def test_cursor_uses_one_connection_until_last_batch(method: str, deployment: Any, client: Any, recorder: Any) -> None:
     for number in range(4):
         client.db[f"c{number}"].insert_one({})
@@ -53,15 +53,15 @@ def test_cursor_uses_one_connection_until_last_batch(method: str, deployment: An
     client.db.c.find_one()
     recorder.clear()
     deployment.commands.clear()
-    cursor = OPENERS[method](client)
+    cursor = CURSOR_OPENERS[method](client)
     next(cursor)
-    assert recorder.lines_starting_with(*PINNING) == CHECK_OUT_AND_IN[:2]
+    assert recorder.lines_starting_with(*PIN_EVENTS) == CHECK_OUT_AND_IN[:2]
     assert connection_uses(client) == {"cursors": 1}
     list(cursor)
     name = "find" if method == "raw" else method
     assert deployment.commands.named("getMore")
     assert len(set(connections_of_commands(deployment, name, "getMore"))) == 1
-    assert recorder.lines_starting_with(*PINNING) == CHECK_OUT_AND_IN  # only one check-in
+    assert recorder.lines_starting_with(*PIN_EVENTS) == CHECK_OUT_AND_IN  # only one check-in
     assert deployment.commands.named("killCursors") == []
     assert connection_uses(client) == {}
 
@@ -86,13 +86,13 @@ def test_dropped_pinned_cursor_is_killed_on_pinned_connection(deployment: Any, c
     next(cursor)
     pinned_connection = connections_of_commands(deployment, "find")
     recorder.clear()
-    del cursor  # collect the cursor
+    del cursor  # the last reference to the cursor
     assert recorder.events == []
     assert connection_uses(client) == {"cursors": 1}
     collect_garbage()
     eventually(lambda: connection_uses(client) == {})
     assert connections_of_commands(deployment, "killCursors") == pinned_connection
-    assert recorder.lines_starting_with(*PINNING) == ["ConnectionCheckedIn"]
+    assert recorder.lines_starting_with(*PIN_EVENTS) == ["ConnectionCheckedIn"]
 
 
 @pytest.mark.requirement("LB-89", "LB-46")
@@ -145,7 +145,7 @@ def test_network_error_keeps_connection_pinned_until_cursor_is_closed(
         block(deployment, "getMore", 0.3)
     with pytest.raises(AutoReconnect):
         next(cursor)
-    assert recorder.lines_starting_with(*PINNING) == CHECK_OUT_AND_IN[:2]
+    assert recorder.lines_starting_with(*PIN_EVENTS) == CHECK_OUT_AND_IN[:2]
     assert connection_uses(client) == {"cursors": 1}
     recorder.clear()
     cursor.close()
@@ -160,7 +160,7 @@ def test_limit_kills_cursor_that_server_leaves_open(service: ScriptedServer, con
     assert len(client.db.c.find(limit=2).to_list()) == 2
     assert service.connections_of("killCursors") == service.connections_of("find")
     assert connection_uses(client) == {}
-    assert SERVICE in service_counts(client._topology.pools()[0])
+    assert SERVICE_ID in service_counts(client._topology.pools()[0])
 
 
 @pytest.mark.requirement("LB-43", "LB-46", "LB-48")

@@ -12,14 +12,14 @@ from gmongo.errors import AutoReconnect
 from gmongo.testing import Deployment
 from tests.load_balanced.harness import (
     CHECK_OUT_AND_IN,
-    PINNING,
+    PIN_EVENTS,
     collect_garbage,
     connection_uses,
     connections_of_commands,
 )
 from tests.support.wait import eventually
 
-TRANSIENT = "TransientTransactionError"
+TRANSIENT_LABEL = "TransientTransactionError"
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_cursor_in_transaction_shares_pinned_connection(client: Any, session: An
     assert client.pool_stats()[0]["in_use"] == 1  # the open cursor still uses the connection
     cursor.close()
     assert connection_uses(client) == {}
-    assert recorder.lines_starting_with(*PINNING) == CHECK_OUT_AND_IN
+    assert recorder.lines_starting_with(*PIN_EVENTS) == CHECK_OUT_AND_IN
 
 
 @pytest.mark.requirement("LB-58")
@@ -86,10 +86,10 @@ def test_dropped_session_with_transaction_releases_pinned_connection(client: Any
     session.start_transaction()
     client.db.c.insert_one({}, session=session)
     recorder.clear()
-    del session  # collect the session
+    del session  # the last reference to the session
     assert recorder.events == []
     eventually(lambda: (collect_garbage(), connection_uses(client) == {})[1])
-    assert recorder.lines_starting_with(*PINNING) == ["ConnectionCheckedIn"]
+    assert recorder.lines_starting_with(*PIN_EVENTS) == ["ConnectionCheckedIn"]
 
 
 @pytest.mark.requirement("LB-82", "LB-83")
@@ -98,7 +98,7 @@ def test_service_aborts_transaction_whose_pinned_connection_closes(deployment: A
         member.drop_connections()
     with pytest.raises(AutoReconnect) as caught:
         client.db.c.find_one(session=session)
-    assert caught.value.has_error_label(TRANSIENT)
+    assert caught.value.has_error_label(TRANSIENT_LABEL)
     session.end_session()
     assert connection_uses(client) == {}
     assert client.db.c.count_documents({"_id": "new"}) == 0

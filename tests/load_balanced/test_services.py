@@ -23,10 +23,10 @@ def test_each_service_behind_load_balancer_has_own_service_id(
     cursors = [client.db.c.find(batch_size=2) for _ in range(4)]
     for cursor in cursors:
         next(cursor)
-    seen = [event.service_id for event in recorder.events_named("CommandStarted")]
-    assert set(seen) == {member.service_id for member in deployment.members}
-    assert all(isinstance(each, ObjectId) for each in seen)
-    assert len(seen) == 4
+    service_ids = [event.service_id for event in recorder.events_named("CommandStarted")]
+    assert set(service_ids) == {member.service_id for member in deployment.members}
+    assert all(isinstance(each, ObjectId) for each in service_ids)
+    assert len(service_ids) == 4
     for cursor in cursors:
         cursor.close()
 

@@ -18,15 +18,15 @@ from tests.support.clients import make_client
 from tests.support.fail_points import close_connection_at, refuse
 from tests.support.server import ScriptedServer
 
-OPEN = [
+OPENING_EVENTS = [
     "TopologyOpened",
     "TopologyDescriptionChanged LoadBalanced",
     "ServerOpening",
     "ServerDescriptionChanged LoadBalancer",
     "TopologyDescriptionChanged LoadBalanced",
 ]
-CLOSE = ["ServerClosed", "TopologyDescriptionChanged Unknown", "TopologyClosed"]
-SDAM = ("Topology", "Server", "Heartbeat")
+CLOSING_EVENTS = ["ServerClosed", "TopologyDescriptionChanged Unknown", "TopologyClosed"]
+SDAM_PREFIXES = ("Topology", "Server", "Heartbeat")
 PREFERENCES = [
     Primary(),
     PrimaryPreferred(),
@@ -72,7 +72,7 @@ def test_load_balanced_topology_stays_unchanged_after_errors(deployment: Any, cl
         client.db.c.find_one()
     gevent.sleep(0.05)
     assert client.topology_description == before
-    assert recorder.lines_starting_with(*SDAM) == OPEN
+    assert recorder.lines_starting_with(*SDAM_PREFIXES) == OPENING_EVENTS
     client.topology_description.check_compatible()
 
 
@@ -96,8 +96,8 @@ def test_load_balanced_topology_publishes_specified_events(
 ) -> None:
     client = connect(load_balanced_uri(service))
     client.db.c.find_one()
-    assert recorder.lines_starting_with(*SDAM) == OPEN
-    opened, first, server, changed, second = (e for e in recorder.events if type(e).__name__.startswith(SDAM))
+    assert recorder.lines_starting_with(*SDAM_PREFIXES) == OPENING_EVENTS
+    opened, first, server, changed, second = (e for e in recorder.events if type(e).__name__.startswith(SDAM_PREFIXES))
     unknown, known = first.previous_description, first.new_description
     assert (unknown.topology_type_name, unknown.server_descriptions()) == ("Unknown", {})
     assert [each.server_type_name for each in known.server_descriptions().values()] == ["Unknown"]
@@ -108,7 +108,7 @@ def test_load_balanced_topology_publishes_specified_events(
     assert len({event.topology_id for event in (opened, first, server, changed, second)}) == 1
     recorder.clear()
     client.close()
-    assert recorder.lines_starting_with(*SDAM) == CLOSE
+    assert recorder.lines_starting_with(*SDAM_PREFIXES) == CLOSING_EVENTS
 
 
 @pytest.mark.requirement("LB-27", "LB-28", "LB-29", "LB-30", "LB-31")

@@ -43,10 +43,10 @@ _ARITHMETIC: dict[type[ast.operator], str] = {
     ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.FloorDiv: "*", ast.Mod: "*",
     ast.BitOr: "&", ast.BitAnd: "|", ast.LShift: ">>", ast.RShift: "<<",
 }  # fmt: skip
-_FUNCTIONS = {"min": "max", "max": "min", "any": "all", "all": "any"}
+_SWAPPED_FUNCTIONS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 _TYPING_CALLS = {"cast", "TypeVar", "ParamSpec", "NewType"}
 # Calls that are never changed, because a changed argument could send a signal to another process.
-_SIGNALS = {"kill", "killpg"}
+_SIGNAL_CALLS = {"kill", "killpg"}
 
 
 def _text(node: ast.AST) -> str:
@@ -173,8 +173,8 @@ def _edit_arguments(node: ast.AST) -> Edits:
         for left_out in range(max(first, 0), len(arguments)):
             rest = ", ".join(arguments[:left_out] + arguments[left_out + 1 :])
             yield node, f"{_text(node.func)}({rest})"
-        if isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
-            yield node.func, _FUNCTIONS[node.func.id]
+        if isinstance(node.func, ast.Name) and node.func.id in _SWAPPED_FUNCTIONS:
+            yield node.func, _SWAPPED_FUNCTIONS[node.func.id]
 
 
 def _edit_slices(node: ast.AST) -> Edits:
@@ -205,16 +205,16 @@ class _Span(ast.AST):
 
 
 def list_changes(file: str, source: str) -> list[Change]:
-    lines = [0]
+    line_offsets = [0]
     for line in source.encode().splitlines(keepends=True):
-        lines.append(lines[-1] + len(line))
+        line_offsets.append(line_offsets[-1] + len(line))
     found = set()
     for node in _executable_nodes(ast.parse(source)):
         for kind, edits in KINDS.items():
             for place, new in edits(node):
                 start, end = (
-                    lines[place.lineno - 1] + place.col_offset,
-                    lines[place.end_lineno - 1] + place.end_col_offset,
+                    line_offsets[place.lineno - 1] + place.col_offset,
+                    line_offsets[place.end_lineno - 1] + place.end_col_offset,
                 )
                 found.add(Change(file, place.lineno, kind, start, end, new))
     return sorted(found)
@@ -244,7 +244,7 @@ def _executable_nodes(node: ast.AST) -> Iterator[ast.AST]:
         return
     if isinstance(node, ast.Assign) and _text(node.targets[0]) in ("__all__", "__slots__"):
         return
-    if isinstance(node, ast.Call) and _text(node.func).rpartition(".")[2] in _SIGNALS | _TYPING_CALLS:
+    if isinstance(node, ast.Call) and _text(node.func).rpartition(".")[2] in _SIGNAL_CALLS | _TYPING_CALLS:
         return
     yield node
     for name, value in ast.iter_fields(node):

@@ -36,7 +36,7 @@ class Mutation:
 
     @property
     def targets(self) -> list[str]:
-        """Return the pytest arguments that select the tests that must detect the mutation."""
+        """Return the pytest arguments of the tests that must detect the mutation."""
         named = self.tests.split()
         return [target for name in named for target in ([f"tests/{name}.py"] if "/" in name else _proofs()[name])]
 

@@ -10,10 +10,10 @@ from time import monotonic
 
 from tests.mutations.mutation import Mutation, MutationError
 from tests.mutations.tables import AREAS
-from tests.mutations.trials import NotRun, first_failure, outcome_table, run_in_copies
+from tests.mutations.trials import NotRun, outcome_table, run_in_copies, run_until_failure
 
-OWN, FOLDER, SURVIVED, NOT_TRIED = "by its tests", "by their folders", "survived", "not tried"
-OUTCOMES = (OWN, FOLDER, SURVIVED, NOT_TRIED)
+OWN_TESTS, OWN_FOLDERS, SURVIVED, NOT_TRIED = "by its tests", "by their folders", "survived", "not tried"
+OUTCOMES = (OWN_TESTS, OWN_FOLDERS, SURVIVED, NOT_TRIED)
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ def perform(area: str, mutation: Mutation, root: Path, failing_before: frozenset
     except (MutationError, KeyError, OSError, SyntaxError) as error:
         return result(NOT_TRIED, f"{type(error).__name__}: {error}")
     try:
-        if failed := first_failure(root, targets).failed:
-            return result(OWN, failed)
+        if failed := run_until_failure(root, targets).failed:
+            return result(OWN_TESTS, failed)
         folders = sorted({target.partition("::")[0].rsplit("/", 1)[0] for target in targets})
-        failed = first_failure(root, folders).failed
-        return result(FOLDER, failed) if failed else result(SURVIVED, "")
+        failed = run_until_failure(root, folders).failed
+        return result(OWN_FOLDERS, failed) if failed else result(SURVIVED, "")
     except NotRun as error:
         return result(NOT_TRIED, str(error))
     finally:
@@ -68,13 +68,13 @@ def choose_mutations(selection: Sequence[str]) -> list[tuple[str, Mutation]]:
 
     :raises ValueError: a name is unknown.
     """
-    everything = [(area, mutation) for area, mutations in AREAS.items() for mutation in mutations]
-    if unknown := set(selection) - set(AREAS) - {mutation.name for _, mutation in everything}:
+    all_pairs = [(area, mutation) for area, mutations in AREAS.items() for mutation in mutations]
+    if unknown := set(selection) - set(AREAS) - {mutation.name for _, mutation in all_pairs}:
         raise ValueError(f"unknown mutations or subjects: {', '.join(sorted(unknown))}. Subjects: {', '.join(AREAS)}")
-    return [(area, each) for area, each in everything if not selection or area in selection or each.name in selection]
+    return [(area, each) for area, each in all_pairs if not selection or area in selection or each.name in selection]
 
 
-def failing_targets(selected_mutations: Sequence[tuple[str, Mutation]], jobs: int) -> frozenset[str]:
+def find_failing_targets(selected_mutations: Sequence[tuple[str, Mutation]], jobs: int) -> frozenset[str]:
     """Run the targets of all chosen mutations on the unchanged project.
 
     Return the targets that contain a failing test.
@@ -88,7 +88,7 @@ def failing_targets(selected_mutations: Sequence[tuple[str, Mutation]], jobs: in
 
     def run(target: str, root: Path) -> str:
         try:
-            failed = first_failure(root, [target]).failed
+            failed = run_until_failure(root, [target]).failed
         except NotRun as error:
             failed = str(error)
         if failed:
@@ -101,7 +101,7 @@ def failing_targets(selected_mutations: Sequence[tuple[str, Mutation]], jobs: in
 def main(options: argparse.Namespace) -> int:
     """Run the selected mutations. Return 1 if a mutation survives or cannot run."""
     chosen = choose_mutations(options.only)
-    failing = failing_targets(chosen, options.jobs)
+    failing = find_failing_targets(chosen, options.jobs)
 
     def run(pair: tuple[str, Mutation], root: Path) -> Trial:
         trial = perform(*pair, root, failing)

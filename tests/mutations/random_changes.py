@@ -16,16 +16,16 @@ from tests.mutations.change_kinds import Change, changes_behaviour, list_changes
 from tests.mutations.mutation import ROOT
 from tests.mutations.recording import Recording, Test
 
-_LINE_TESTS = 5  # Maximum number of tests that are chosen for one line.
+_MAX_LINE_TESTS = 5  # Maximum number of tests that are chosen for one line.
 # Maximum duration of a fast test in seconds, and maximum number of fast tests.
-_QUICK, _QUICK_COUNT = 0.02, 300
-_PORTION = 5.0  # Total duration in seconds of the tests in a portion. A portion is sorted by file.
+_QUICK_SECONDS, _QUICK_COUNT = 0.02, 300
+_PORTION_SECONDS = 5.0  # Total duration in seconds of the tests in a portion. A portion is sorted by file.
 _OVERHEAD = 0.01  # Seconds that pytest needs for each test in addition to the duration of the test.
 # Factor by which the cost of a test is higher if its subject is not the changed file.
-_OTHER_SUBJECT = 20
+_OTHER_SUBJECT_FACTOR = 20
 # Package -> test folder. For other packages, the folder has the name of the package. For top-level
 # modules, the folder is `api`.
-_TESTS_OF = {
+_TEST_FOLDERS = {
     "_encryption": "encryption",
     "_server_facts": "unit",
     "_stand_in": "libraries",
@@ -39,14 +39,14 @@ _TESTS_OF = {
     "wire": "tls",
 }
 # Tests that read the source code of all files, and may therefore detect any change.
-_READ_ALL_TEXTS = (
+_TEXT_TESTS = (
     "tests/unit/test_source_rules.py::test_raise_in_exception_handler_has_from_clause",
     "tests/unit/test_source_rules.py::test_overloads_have_parameter_defaults_of_implementation",
 )
 # Test that reads the defaults of all functions, and may therefore detect a change of a default.
-_READS_DEFAULTS = "tests/differential/test_attributes.py::test_arguments_have_defaults_of_pymongo"
-_LONGEST = 8.0  # Maximum duration of a chosen test in seconds.
-_READ_ALL_MODULES = ("tests/unit/test_value_classes.py", "tests/unit/test_numbers.py")
+_DEFAULTS_TEST = "tests/differential/test_attributes.py::test_arguments_have_defaults_of_pymongo"
+_MAX_SECONDS = 8.0  # Maximum duration of a chosen test in seconds.
+_MODULE_TEST_FILES = ("tests/unit/test_value_classes.py", "tests/unit/test_numbers.py")
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,9 @@ def draw_changes(sources: Mapping[str, str], count: int, seed: int) -> list[Rand
 
 
 def _random_change(kinds: Mapping[str, Sequence[Change]], source: str, generator: random.Random) -> RandomChange | None:
-    """Return a random change of one line, or None if no possible change of this line has an effect."""
+    """Return a random change of one line, or None if no possible change of this line has an
+    effect.
+    """
     for kind in generator.sample(sorted(kinds), len(kinds)):
         for change in generator.sample(kinds[kind], len(kinds[kind])):
             if changes_behaviour(change, source):
@@ -163,40 +165,40 @@ def choose_tests(recording: Recording, random_change: RandomChange, seconds: flo
         test
         for found in at_lines
         if len(found) < len(tests_of_line)
-        for test in _sorted_with_cheapest_of_functions_first(found, random_change.file)[:_LINE_TESTS]
+        for test in _sorted_with_cheapest_of_functions_first(found, random_change.file)[:_MAX_LINE_TESTS]
     ]
     if not lines:
         rare = [
             test
-            for files in (_READ_ALL_MODULES, _test_files_that_import(random_change.file))
+            for files in (_MODULE_TEST_FILES, _test_files_that_import(random_change.file))
             for test in _sorted_with_cheapest_of_functions_first(
                 (test for test in tests_of_line if test.name.partition("::")[0] in files), random_change.file
             )
         ]
-    text = [found for name in _READ_ALL_TEXTS if (found := recording.tests.get(name))]
-    if not _is_in_function(random_change.file, random_change.line) and (found := recording.tests.get(_READS_DEFAULTS)):
+    text = [found for name in _TEXT_TESTS if (found := recording.tests.get(name))]
+    if not _is_in_function(random_change.file, random_change.line) and (found := recording.tests.get(_DEFAULTS_TEST)):
         text.append(found)
-    quick = [test for test in _sorted_by_cost(tests_of_line, random_change.file) if test.seconds < _QUICK][
+    quick = [test for test in _sorted_by_cost(tests_of_line, random_change.file) if test.seconds < _QUICK_SECONDS][
         :_QUICK_COUNT
     ]
     return list(_limit_duration(dict.fromkeys([*text, *quick, *rare, *order]), seconds)), len(tests_of_line.union(text))
 
 
 def _limit_duration(tests: Iterable[Test], seconds: float) -> Iterator[str]:
-    """Yield the names of tests in their order, until their total duration exceeds `seconds`.
+    """Yield the names of tests in portions. Omit each test that exceeds the remaining `seconds`.
 
     In each portion, the tests of a file are consecutive, because these tests share fixtures.
     """
-    left, portion, of_portion = seconds, dict[str, list[str]](), 0.0
+    left_seconds, portion, portion_seconds = seconds, dict[str, list[str]](), 0.0
     for test in tests:
-        if test.seconds > min(left, _LONGEST):
+        if test.seconds > min(left_seconds, _MAX_SECONDS):
             continue
-        left -= test.seconds + 0.003
-        of_portion += test.seconds
+        left_seconds -= test.seconds + 0.003
+        portion_seconds += test.seconds
         portion.setdefault(test.name.partition("::")[0], []).append(test.name)
-        if of_portion > _PORTION:
+        if portion_seconds > _PORTION_SECONDS:
             yield from chain.from_iterable(portion.values())
-            portion, of_portion = {}, 0.0
+            portion, portion_seconds = {}, 0.0
     yield from chain.from_iterable(portion.values())
 
 
@@ -208,7 +210,7 @@ def _sorted_by_cost(tests: Iterable[Test], file: str) -> list[Test]:
 
     def cost(test: Test) -> tuple[float, str]:
         near = _is_test_of(test.name.partition("::")[0], file)
-        return (test.seconds + _OVERHEAD) * (50 + test.line_count) * (1 if near else _OTHER_SUBJECT), test.name
+        return (test.seconds + _OVERHEAD) * (50 + test.line_count) * (1 if near else _OTHER_SUBJECT_FACTOR), test.name
 
     return sorted(tests, key=cost)
 
@@ -231,7 +233,7 @@ def _is_test_of(path: str, file: str) -> bool:
     imports the module `file`.
     """
     package = file.partition("/")[0] if "/" in file else "api"
-    return path.startswith(f"tests/{_TESTS_OF.get(package, package)}/") or path in _test_files_that_import(file)
+    return path.startswith(f"tests/{_TEST_FOLDERS.get(package, package)}/") or path in _test_files_that_import(file)
 
 
 def _reaching_tests(recording: Recording, random_change: RandomChange) -> set[Test]:
@@ -249,7 +251,7 @@ def _reaching_tests(recording: Recording, random_change: RandomChange) -> set[Te
     # A test may use an object that the line creates on import, although the test does not run the
     # line.
     if names:
-        importing = {*_test_files_that_import(random_change.file), *_READ_ALL_MODULES}
+        importing = {*_test_files_that_import(random_change.file), *_MODULE_TEST_FILES}
         found.update(test for test in recording.tests.values() if test.name.partition("::")[0] in importing)
     # The line runs on import, so all tests of code that uses the assigned name may detect the change.
     for name in names:

@@ -10,8 +10,8 @@ from time import monotonic
 
 from tests.mutations.mutation import ROOT
 from tests.mutations.random_changes import RandomChange, choose_tests, draw_changes, files
-from tests.mutations.recording import FOLDERS, Recording, record_tests
-from tests.mutations.trials import NotRun, first_failure, outcome_table, run_in_copies
+from tests.mutations.recording import TEST_FOLDERS, Recording, record_tests
+from tests.mutations.trials import NotRun, outcome_table, run_in_copies, run_until_failure
 
 KILLED, SURVIVED, UNREACHED, NOT_TRIED = "killed", "survived", "reached by no test", "not tried"
 OUTCOMES = (KILLED, SURVIVED, UNREACHED, NOT_TRIED)
@@ -47,19 +47,19 @@ def perform(random_change: RandomChange, root: Path, recording: Recording, secon
     after = random_change.apply(before)
     if after is None:
         return result(NOT_TRIED, "the lines to change no longer exist")
-    tests, among = choose_tests(recording, random_change, seconds)
+    tests, test_count = choose_tests(recording, random_change, seconds)
     if not tests:
-        return result(UNREACHED, f"{among} tests are too slow" if among else "")
+        return result(UNREACHED, f"{test_count} tests are too slow" if test_count else "")
     path.write_text(after, "utf-8")
     try:
-        outcome = first_failure(root, list(dict.fromkeys(test.partition("::")[0] for test in tests)), tests)
+        outcome = run_until_failure(root, list(dict.fromkeys(test.partition("::")[0] for test in tests)), tests)
     except NotRun as error:
         return result(NOT_TRIED, str(error))
     finally:
         path.write_text(before, "utf-8")
     if outcome.failed:
         return result(KILLED, outcome.failed + (" (timed out)" if outcome.timed_out else ""))
-    return result(SURVIVED, f"{outcome.ran} of the {among} tests that reach the line")
+    return result(SURVIVED, f"{outcome.ran} of the {test_count} tests that reach the line")
 
 
 def _difference(random_change: RandomChange) -> str:
@@ -75,7 +75,7 @@ def main(options: argparse.Namespace) -> int:
     named = files(options.only) if options.only else [file for file in files() if not file.startswith("testing/")]
     sources = {file: (ROOT / "gmongo" / file).read_text("utf-8") for file in named}
     mutations = draw_changes(sources, options.random, options.seed)
-    folders = options.folders.split(",") if options.folders else FOLDERS
+    folders = options.folders.split(",") if options.folders else TEST_FOLDERS
     recording = record_tests(folders)
     for name in recording.failed:
         print(f"failed without a mutation, excluded: {name}")

@@ -28,19 +28,19 @@ import pytest
 
 from tests.mutations.mutation import ROOT
 
-FOLDER = ROOT / ".mutations"
-FOLDERS = (
+RECORDINGS = ROOT / ".mutations"
+TEST_FOLDERS = (
     "unit", "cmap", "execution", "sdam", "auth", "tls", "encryption", "api", "hostile", "gevent",
     "load_balanced", "telemetry", "status", "stable_api", "simulation", "differential", "spec",
     "libraries",
 )  # fmt: skip
 # Recordings exclude the official tests, because their files are not part of the project.
 WITHOUT_OFFICIAL_TESTS = {"GMONGO_SPEC_TESTS": "none"}
-_VARIABLE = "GMONGO_RECORDING"  # Environment variable with the output folder of the plugin.
+_FOLDER_VARIABLE = "GMONGO_RECORDING"  # Environment variable with the output folder of the plugin.
 # Environment variable that passes the name of the current test to its child processes.
-_TEST = "GMONGO_RECORDED_TEST"
+_TEST_VARIABLE = "GMONGO_RECORDED_TEST"
 _RUN_TIMEOUT = 3000  # Time limit of a recording in seconds.
-_SETTINGS = """
+_COVERAGE_SETTINGS = """
 [run]
 data_file = {output_folder}/lines
 parallel = true
@@ -117,9 +117,9 @@ def updated_lines(reached: Mapping[int, set[str]], before: str, current_source: 
 
     For a new line, return the tests of the neighbouring lines.
     """
-    place = new_line_numbers(before, current_source)
-    found = {place[line]: set(tests) for line, tests in reached.items() if line in place}
-    for line in sorted(set(range(1, len(current_source.splitlines()) + 1)).difference(place.values())):
+    new_numbers = new_line_numbers(before, current_source)
+    found = {new_numbers[line]: set(tests) for line, tests in reached.items() if line in new_numbers}
+    for line in sorted(set(range(1, len(current_source.splitlines()) + 1)).difference(new_numbers.values())):
         above = max((each for each in found if each < line), default=0)
         below = min((each for each in found if each > line), default=0)
         found[line] = (found.get(above, set()) | found.get(below, set())) - {""}
@@ -133,7 +133,7 @@ def new_line_numbers(before: str, after: str) -> dict[int, int]:
     return {a + i + 1: b + i + 1 for a, b, size in matcher.get_matching_blocks() for i in range(size)}
 
 
-def record_tests(folders: Iterable[str] = FOLDERS) -> Recording:
+def record_tests(folders: Iterable[str] = TEST_FOLDERS) -> Recording:
     """For each folder whose tests have changed, run and record the default tier.
 
     Return one recording of all folders.
@@ -143,17 +143,17 @@ def record_tests(folders: Iterable[str] = FOLDERS) -> Recording:
         files = {
             str(path.relative_to(ROOT)): _digest(path) for path in sorted((ROOT / "tests" / folder).rglob("test_*.py"))
         }
-        kept = _recorded_parts(folder)
-        current = {file for part in kept for file, digest in part["files"].items() if files.get(file) == digest}
+        parts = _recorded_parts(folder)
+        current = {file for part in parts for file, digest in part["files"].items() if files.get(file) == digest}
         if missing := sorted(files.keys() - current):
             print(f"recording {len(missing)} files of tests/{folder}", flush=True)
             _record(
-                FOLDER / folder / str(len(list((FOLDER / folder).glob("*")))),
+                RECORDINGS / folder / str(len(list((RECORDINGS / folder).glob("*")))),
                 missing,
                 {file: files[file] for file in missing},
             )
-            kept = _recorded_parts(folder)
-        _add_parts(result, kept, files)
+            parts = _recorded_parts(folder)
+        _add_parts(result, parts, files)
     return result
 
 
@@ -178,7 +178,7 @@ def _add_parts(result: Recording, parts: list[dict[str, Any]], files: Mapping[st
 
 def _recorded_parts(folder: str) -> list[dict[str, Any]]:
     """Return the parts that were recorded for a folder, beginning with the oldest part."""
-    paths = sorted((FOLDER / folder).glob("*/tests.json"), key=lambda path: int(path.parent.name))
+    paths = sorted((RECORDINGS / folder).glob("*/tests.json"), key=lambda path: int(path.parent.name))
     return [{**json.loads(path.read_text("utf-8")), "folder": path.parent} for path in paths]
 
 
@@ -188,7 +188,7 @@ def _record(output_folder: Path, targets: list[str], digests: Mapping[str, str])
     output_folder.mkdir(parents=True)
     plugins = ["-p", "no:cacheprovider", "-p", "tests.mutations.recording", "--timeout=120", "-m", "not long"]
     command = [sys.executable, "-m", "pytest", "-q", *plugins, *targets]
-    environment = {**os.environ, **WITHOUT_OFFICIAL_TESTS, _VARIABLE: str(output_folder)}
+    environment = {**os.environ, **WITHOUT_OFFICIAL_TESTS, _FOLDER_VARIABLE: str(output_folder)}
     output = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=_RUN_TIMEOUT, check=False)
     if not (output_folder / "found.json").exists():
         raise RuntimeError(f"there is no recording: {output.stdout.decode()[-2000:]}{output.stderr.decode()[-2000:]}")
@@ -221,9 +221,9 @@ class _Plugin:
     def __init__(self, output_folder: Path) -> None:
         import coverage
 
-        self._into = output_folder
+        self._output_folder = output_folder
         settings = output_folder / "settings"
-        settings.write_text(_SETTINGS.format(output_folder=output_folder, root=ROOT), "utf-8")
+        settings.write_text(_COVERAGE_SETTINGS.format(output_folder=output_folder, root=ROOT), "utf-8")
         # In this process, coverage.py must not patch `fork`, because a forked child of this process
         # must not record.
         self._coverage = coverage.Coverage(
@@ -241,14 +241,14 @@ class _Plugin:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         self._coverage.switch_context(item.nodeid)
-        os.environ[_TEST] = item.nodeid
+        os.environ[_TEST_VARIABLE] = item.nodeid
         began = monotonic()
         try:
             return (yield)
         finally:
             self._seconds[item.nodeid] = monotonic() - began
             self._coverage.switch_context("")
-            os.environ[_TEST] = ""
+            os.environ[_TEST_VARIABLE] = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed and report.nodeid not in self._failed:
@@ -267,9 +267,9 @@ class _Plugin:
         tests = [
             (round(time, 4), lines[name], name) for name, time in self._seconds.items() if name not in self._failed
         ]
-        (self._into / "found.json").write_text(json.dumps({"tests": tests, "failed": self._failed}), "utf-8")
+        (self._output_folder / "found.json").write_text(json.dumps({"tests": tests, "failed": self._failed}), "utf-8")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if output_folder := os.environ.get(_VARIABLE):
+    if output_folder := os.environ.get(_FOLDER_VARIABLE):
         config.pluginmanager.register(_Plugin(Path(output_folder)), "recording")

@@ -13,7 +13,7 @@ from tests.mutations.change_kinds import behaviour_of
 from tests.mutations.mutation import ROOT, Mutation
 from tests.mutations.tables import AREAS
 
-ALL = [mutation for mutations in AREAS.values() for mutation in mutations]
+ALL_MUTATIONS = [mutation for mutations in AREAS.values() for mutation in mutations]
 
 
 @cache
@@ -26,7 +26,7 @@ def text_of(file: str) -> str:
     return (ROOT / "gmongo" / file).read_text("utf-8")
 
 
-@pytest.mark.parametrize("mutation", ALL, ids=lambda mutation: mutation.name)
+@pytest.mark.parametrize("mutation", ALL_MUTATIONS, ids=lambda mutation: mutation.name)
 def test_mutation_matches_its_file_and_changes_behaviour(mutation: Mutation) -> None:
     source = text_of(mutation.file)
     assert source.count(mutation.old) == 1
@@ -36,4 +36,4 @@ def test_mutation_matches_its_file_and_changes_behaviour(mutation: Mutation) -> 
 
 
 def test_names_of_mutations_are_unique() -> None:
-    assert [name for name, times in Counter(mutation.name for mutation in ALL).items() if times > 1] == []
+    assert [name for name, times in Counter(mutation.name for mutation in ALL_MUTATIONS).items() if times > 1] == []

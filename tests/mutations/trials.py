@@ -26,15 +26,15 @@ Result = TypeVar("Result")
 TEST_TIMEOUT = 25  # Time limit of one test in seconds.
 _RUN_TIMEOUT = 900
 # Memory limit of a test process in bytes. The limit ends endless loops that allocate memory.
-_MEMORY = 6 << 30
-_COPIED = (
+_MEMORY_LIMIT = 6 << 30
+_COPIED_PATHS = (
     "gmongo", "tests", "docs", "examples", "pyproject.toml", "setup.cfg", "README.md",
     "ARCHITECTURE.md", "CHANGELOG.md",
 )  # fmt: skip
 # Environment variable with the path of the file to which the plugin writes.
-_PROGRESS = "GMONGO_PROGRESS"
+_PROGRESS_VARIABLE = "GMONGO_PROGRESS"
 # Environment variable with the path of the file that contains the names of the selected tests.
-_WANTED = "GMONGO_WANTED"
+_WANTED_VARIABLE = "GMONGO_WANTED"
 
 
 class NotRun(Exception):
@@ -55,7 +55,7 @@ class Outcome:
 
 
 def copy_project(destination: Path) -> Path:
-    for name in _COPIED:
+    for name in _COPIED_PATHS:
         source = ROOT / name
         if source.is_dir():
             # The copy also contains the bytecode of the modules, so that tests start faster.
@@ -65,7 +65,7 @@ def copy_project(destination: Path) -> Path:
     return destination
 
 
-def first_failure(root: Path, targets: Sequence[str], selected_tests: Sequence[str] = ()) -> Outcome:
+def run_until_failure(root: Path, targets: Sequence[str], selected_tests: Sequence[str] = ()) -> Outcome:
     """Run tests in a copy of the project until a test fails. Return the outcome.
 
     A test that times out runs again alone, and must also fail alone.
@@ -103,8 +103,8 @@ def _run(root: Path, targets: Sequence[str], selected_tests: Sequence[str], skip
             **os.environ,
             "PYTHONPATH": str(root),
             "PYTHONDONTWRITEBYTECODE": "1",
-            _PROGRESS: str(progress),
-            _WANTED: str(names),
+            _PROGRESS_VARIABLE: str(progress),
+            _WANTED_VARIABLE: str(names),
         },
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -150,7 +150,7 @@ def outcome_table(title: str, group_outcomes: Sequence[tuple[str, str]], outcome
 
 
 def _limit_memory() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_LIMIT, _MEMORY_LIMIT))
 
 
 def run_in_copies(items: Iterable[Item], jobs: int, run: Callable[[Item, Path], Result]) -> Iterator[Result]:
@@ -207,5 +207,5 @@ class _Plugin:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if _PROGRESS in os.environ:
-        config.pluginmanager.register(_Plugin(os.environ[_PROGRESS], os.environ[_WANTED]), "trial")
+    if _PROGRESS_VARIABLE in os.environ:
+        config.pluginmanager.register(_Plugin(os.environ[_PROGRESS_VARIABLE], os.environ[_WANTED_VARIABLE]), "trial")

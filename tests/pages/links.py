@@ -11,8 +11,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
-_ADDRESSES = ("href", "src")
-_EXTERNAL = re.compile(r"[a-z]+:")
+_ADDRESS_ATTRIBUTES = ("href", "src")
+_EXTERNAL_ADDRESS = re.compile(r"[a-z]+:")
 
 
 class Page(HTMLParser):
@@ -26,7 +26,7 @@ class Page(HTMLParser):
         for name, value in attrs:
             if name == "id" and value:
                 self.anchors.add(value)
-            elif name in _ADDRESSES and value:
+            elif name in _ADDRESS_ATTRIBUTES and value:
                 self.links.append(value)
 
 
@@ -39,7 +39,7 @@ def find_broken_links(folder: Path) -> Iterator[str]:
     assert pages, f"there is no site in {folder}"
     for path, page in pages.items():
         for link in page.links:
-            if _EXTERNAL.match(link) is None and not _target_exists(path, link, pages):
+            if _EXTERNAL_ADDRESS.match(link) is None and not _target_exists(path, link, pages):
                 yield f"{path.name}: {link}"
 
 

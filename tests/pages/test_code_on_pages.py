@@ -18,12 +18,12 @@ import gmongo
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
-BLOCK = re.compile(r"^(?P<indent> *)```python\n(?P<code>.*?)^ *```$", re.MULTILINE | re.DOTALL)
+CODE_BLOCK = re.compile(r"^(?P<indent> *)```python\n(?P<code>.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 
 def code_blocks(page: Path) -> Iterator[str]:
     """Yield the Python code blocks of a page, without their indentation."""
-    for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
+    for block in CODE_BLOCK.finditer(page.read_text(encoding="utf-8")):
         yield re.sub(f"^{block['indent']}", "", block["code"], flags=re.MULTILINE)
 
 
@@ -33,8 +33,8 @@ CASES = [
     for number, code in enumerate(code_blocks(page), start=1)
     if ">>>" not in code
 ]
-LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
-SESSIONS = [page for page in PAGES if any(">>> from gmongo import" in code for code in code_blocks(page))]
+FILE_LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
+SESSION_PAGES = [page for page in PAGES if any(">>> from gmongo import" in code for code in code_blocks(page))]
 
 
 @pytest.mark.parametrize("code", CASES)
@@ -59,7 +59,7 @@ def test_example_test_file_imports_its_names_of_gmongo(code: str) -> None:
     assert {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} & {*gmongo.__all__} <= imported
 
 
-@pytest.mark.parametrize("page", SESSIONS, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", SESSION_PAGES, ids=lambda page: page.name)
 def test_python_session_prints_output_that_page_shows(page: Path) -> None:
     session = "\n".join(code for code in code_blocks(page) if ">>>" in code)
     output: list[str] = []
@@ -69,7 +69,7 @@ def test_python_session_prints_output_that_page_shows(page: Path) -> None:
 
 def test_guides_contain_python_sessions_that_import_gmongo() -> None:
     guides = {"tutorial", "crud", "documents", "aggregation", "indexes", "transactions", "gridfs", "change-streams"}
-    assert {*guides, "upgrading"} <= {page.stem for page in SESSIONS}
+    assert {*guides, "upgrading"} <= {page.stem for page in SESSION_PAGES}
 
 
 def test_page_about_upgrading_has_section_for_each_version() -> None:
@@ -82,13 +82,13 @@ def test_page_about_upgrading_has_section_for_each_version() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_files_to_which_page_links_exist(page: Path) -> None:
-    links = LINK.findall(BLOCK.sub("", page.read_text(encoding="utf-8")))
+    links = FILE_LINK.findall(CODE_BLOCK.sub("", page.read_text(encoding="utf-8")))
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
 def test_package_page_links_to_no_files() -> None:
     """A package index shows the page without the files of the repository."""
-    assert LINK.findall((ROOT / "docs" / "package.md").read_text(encoding="utf-8")) == []
+    assert FILE_LINK.findall((ROOT / "docs" / "package.md").read_text(encoding="utf-8")) == []
 
 
 def test_table_of_contents_lists_all_pages() -> None:

@@ -1,4 +1,4 @@
-"""Tests that the documentation pages list all keys and options of the driver."""
+"""Tests that the documentation pages list all keys of statistics, and all extras."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.programs import run_python
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-KEY = re.compile(r"`([A-Za-z_]+)`")
+KEY_PATTERN = re.compile(r"`([A-Za-z_]+)`")
 PROGRAMS = ("gmongo", "gmongo.testing", "gmongo.status", "gmongo.stable_api")
 
 
@@ -32,7 +32,7 @@ def table(page: str, heading: str) -> str:
 
 
 def first_column(text: str) -> list[str]:
-    return [name for row in text.splitlines()[2:] for name in KEY.findall(row.split("|")[1])]
+    return [name for row in text.splitlines()[2:] for name in KEY_PATTERN.findall(row.split("|")[1])]
 
 
 def keys(nested_value: Any) -> Iterator[str]:
@@ -56,7 +56,7 @@ def test_pages_list_keys_of_pool_and_retry_statistics() -> None:
 
 
 def test_page_lists_keys_of_process_state() -> None:
-    listed = set(KEY.findall(table("telemetry.md", "### The keys of the JSON")))
+    listed = set(KEY_PATTERN.findall(table("telemetry.md", "### The keys of the JSON")))
     silent = {"process": 1, "error": "does not answer", "clients": []}
     known = {*keys(_STATE_WITH_TEXT), *keys(summary([silent])), "summary", "processes"}
     assert known <= listed
@@ -65,10 +65,10 @@ def test_page_lists_keys_of_process_state() -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_help_of_program_contains_no_markup(program: str) -> None:
-    done = run_python("-m", program, "--help")
-    assert done.returncode == 0
-    assert "usage:" in done.stdout
-    assert not re.search(r":\w+( \w+)?:|``", done.stdout), done.stdout
+    completed = run_python("-m", program, "--help")
+    assert completed.returncode == 0
+    assert "usage:" in completed.stdout
+    assert not re.search(r":\w+( \w+)?:|``", completed.stdout), completed.stdout
 
 
 def test_readme_and_package_page_state_same_speed() -> None:

@@ -18,22 +18,22 @@ PAGES = sorted(
     for page in ROOT.glob(pattern)
     if "conformance" not in page.parts
 )
-CODE: dict[str, list[Path]] = {}
+CODE_FILES: dict[str, list[Path]] = {}
 for pattern in ("*.cfg", "*.ini", "*.toml", "*.yaml", ".ci/*", ".github/*/*.yml", "{}/**/*.py"):
     for folder in ("benchmarks", "docs", "examples", "gmongo", "tests") if "{}" in pattern else [""]:
         for source in sorted(ROOT.glob(pattern.format(folder))):
             parts = source.parent.relative_to(ROOT).parts
             name = "/".join(parts[: 2 if parts[:1] == ("tests",) or parts[:2] == ("gmongo", "testing") else 1])
-            CODE.setdefault(name, []).append(source)
-LONGEST = 25
+            CODE_FILES.setdefault(name, []).append(source)
+MAX_WORDS = 25
 
 FORBIDDEN = [(row["pattern"], row["advice"]) for row in rows(__file__, "forbidden")]
 ANY_FORBIDDEN = re.compile("|".join(f"(?:{pattern})" for pattern, _ in FORBIDDEN))
 GENERATED = re.compile(r"<!-- (?P<name>[\w-]+): begin -->.*?<!-- (?P=name): end -->|<!--.*?-->", re.DOTALL)
 FENCE = re.compile(r"^ *(?P<fence>`{3,}|~{3,}).*?^ *(?P=fence) *$", re.MULTILINE | re.DOTALL)
-ITEM = re.compile(r"^ *(?:[-*+]|\d+\.|#+|>|:) +")
+ITEM_START = re.compile(r"^ *(?:[-*+]|\d+\.|#+|>|:) +")
 FIELD = re.compile(r" *:\w[^:]*: ")
-SPAN = re.compile(r"(`+).+?\1", re.DOTALL)
+CODE_SPAN = re.compile(r"(`+).+?\1", re.DOTALL)
 EXAMPLE = re.compile(r"::\n(?:\n|    .*\n)+|^ *>>> .*\n(?:.+\n)*", re.MULTILINE)
 # The pattern also matches string literals, because a character # in a string literal does not begin a
 # comment.
@@ -42,7 +42,7 @@ COMMENT = re.compile(
 )
 DIRECTIVE = re.compile(r"#!.*|# *(?:type: ignore|noqa|fmt|pragma|ruff)\b[^#]*")
 LINK = re.compile(r"!?\[(?P<text>[^\]]*)\](?:\([^)]*\)|\[[^\]]*\])?")
-END = re.compile(r"(?<=[.!?])[)*_\"]* +(?=\S)")
+SENTENCE_END = re.compile(r"(?<=[.!?])[)*_\"]* +(?=\S)")
 ABBREVIATION = re.compile(r"\b(e\.g|i\.e|etc|vs|No)\.")
 
 
@@ -52,14 +52,14 @@ def paragraphs(text: str) -> Iterator[str]:
     """
     paragraph: list[str] = []
     for line in [*FENCE.sub("\n", GENERATED.sub("\n", text)).splitlines(), ""]:
-        row, begins = line.lstrip().startswith("|"), ITEM.match(line) or FIELD.match(line)
+        row, begins = line.lstrip().startswith("|"), ITEM_START.match(line) or FIELD.match(line)
         if (row or begins or not line.strip()) and paragraph:
             yield " ".join(paragraph)
             paragraph = []
         if row:
-            yield from SPAN.sub(lambda span: span[0].replace("|", " "), line).strip().strip("|").split("|")
+            yield from CODE_SPAN.sub(lambda span: span[0].replace("|", " "), line).strip().strip("|").split("|")
         elif line.strip():
-            paragraph.append(ITEM.sub("", line).strip())
+            paragraph.append(ITEM_START.sub("", line).strip())
         if line.startswith("#"):
             yield paragraph.pop()
 
@@ -70,9 +70,9 @@ def sentences(text: str) -> Iterator[str]:
         # The description of a field may be a list of phrases, separated by semicolons.
         if FIELD.match(paragraph):
             paragraph = FIELD.sub("", paragraph).replace("; ", ". ")
-        plain = LINK.sub(lambda link: link["text"], SPAN.sub("`code`", paragraph))
+        plain = LINK.sub(lambda link: link["text"], CODE_SPAN.sub("`code`", paragraph))
         plain = ABBREVIATION.sub(lambda short: short[1], plain).replace("**", "")
-        yield from filter(None, (sentence.strip() for sentence in END.split(plain)))
+        yield from filter(None, (sentence.strip() for sentence in SENTENCE_END.split(plain)))
 
 
 def findings(text: str) -> list[str]:
@@ -80,7 +80,7 @@ def findings(text: str) -> list[str]:
     violations = []
     for sentence in sentences(text):
         words = len([word for word in sentence.split() if re.search(r"\w", word)])
-        if words > LONGEST:
+        if words > MAX_WORDS:
             violations.append(f"{words} words: {sentence}")
         if ANY_FORBIDDEN.search(sentence):
             violations += [f"{advice}: {sentence}" for pattern, advice in FORBIDDEN if re.search(pattern, sentence)]
@@ -117,9 +117,9 @@ def test_page_follows_style_guide(page: Path) -> None:
     assert findings(page.read_text("utf-8")) == []
 
 
-@pytest.mark.parametrize("folder", sorted(CODE))
+@pytest.mark.parametrize("folder", sorted(CODE_FILES))
 def test_code_follows_style_guide(folder: str) -> None:
-    found = [f"{source}: {each}" for source in CODE[folder] for text in texts(source) for each in findings(text)]
+    found = [f"{source}: {each}" for source in CODE_FILES[folder] for text in texts(source) for each in findings(text)]
     assert found == []
 
 

@@ -14,21 +14,21 @@ import pytest
 from gmongo import MongoClient
 from gmongo.testing import Deployment
 
-_PAGE = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text("utf-8")
+_PAGE_TEXT = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text("utf-8")
 Client = MongoClient[Any]
 
 
-def refused_connection(_client: Client) -> None:
+def connect_to_closed_port(_client: Client) -> None:
     MongoClient("mongodb://127.0.0.1:1/", serverSelectionTimeoutMS=50).t.c.find_one()
 
 
-def wrong_replica_set(client: Client) -> None:
+def connect_with_wrong_set_name(client: Client) -> None:
     host, port = client.address or ("", 0)
     with MongoClient(host, port, replicaSet="other", serverSelectionTimeoutMS=1000) as wrong:
         wrong.t.c.find_one()
 
 
-def misspelled_option(_client: Client) -> None:
+def misspell_option(_client: Client) -> None:
     MongoClient(maxPolSize=1, connect=False)
 
 
@@ -52,7 +52,7 @@ def use_after_close(client: Client) -> None:
     client.t.c.find_one()
 
 
-def transaction_on_standalone(client: Client) -> None:
+def write_in_transaction(client: Client) -> None:
     with client.start_session() as session, session.start_transaction():
         client.t.c.insert_one({}, session=session)
 
@@ -60,20 +60,20 @@ def transaction_on_standalone(client: Client) -> None:
 @pytest.mark.parametrize(
     ("fail", "quoted"),
     [
-        (refused_connection, "Connection refused"),
-        (wrong_replica_set, "No replica set members available for replica set name"),
-        (misspelled_option, "Unknown option"),
+        (connect_to_closed_port, "Connection refused"),
+        (connect_with_wrong_set_name, "No replica set members available for replica set name"),
+        (misspell_option, "Unknown option"),
         (use_in_other_thread, "a MongoClient belongs to the native thread that first used it"),
         (use_after_close, "Cannot use MongoClient after close"),
         (lambda client: bool(client.t.c), "compare with None instead"),
-        (transaction_on_standalone, "Transaction numbers are only allowed on a replica set member or mongos"),
+        (write_in_transaction, "Transaction numbers are only allowed on a replica set member or mongos"),
         (lambda client: client.t.c.watch(), "The $changeStream stage is only supported on replica sets"),
         (lambda client: client.t.c.insert_one({"a": datetime.date(2026, 1, 1)}), "cannot encode object"),
         (lambda client: client.t.c.insert_one({"a": uuid.UUID(int=1)}), "cannot encode native uuid.UUID"),
     ],
 )
 def test_quoted_message_equals_message_of_driver(fail: Callable[[Client], object], quoted: str) -> None:
-    assert f"`{quoted}`" in _PAGE
+    assert f"`{quoted}`" in _PAGE_TEXT
     with Deployment.standalone() as deployment, MongoClient(deployment.uri) as client:
         client.t.c.find_one()
         with pytest.raises(Exception) as raised:

@@ -19,13 +19,13 @@ from pathlib import Path
 
 from tests.pymongo_suite import differences
 from tests.pymongo_suite.jobs import DEPLOYMENTS, DRIVERS, SIMULATED, Job, Outcome
-from tests.pymongo_suite.sources import download_tests, renamed_copy
+from tests.pymongo_suite.sources import create_renamed_copy, download_tests
 
-_FILES_OF_A_JOB = 6
-_AGAIN = 100  # Number of the first job that repeats tests. Other jobs have lower numbers.
+_MAX_FILES_OF_JOB = 6
+_FIRST_REPEAT_NUMBER = 100  # Number of the first job that repeats tests. Other jobs have lower numbers.
 _USES_PYMONGO = re.compile("pymongo|gridfs|unified")
 _USES_A_SERVER = re.compile("client_context|IntegrationTest|unified|spec_runner|SpecRunner|MockClient")
-_ANYWHERE = next(iter(DEPLOYMENTS))
+_DEFAULT_DEPLOYMENT = next(iter(DEPLOYMENTS))
 """Deployment for tests without a server."""
 
 Results = dict[tuple[str, str], dict[str, Outcome]]
@@ -37,20 +37,20 @@ def files_for_deployment(folder: Path, deployment: str, selected: Sequence[str])
 
     Tests that need no server run on only one deployment.
     """
-    needed = _USES_PYMONGO if deployment == _ANYWHERE else _USES_A_SERVER
+    needed = _USES_PYMONGO if deployment == _DEFAULT_DEPLOYMENT else _USES_A_SERVER
     paths = [*sorted((folder / "test").glob("test_*.py")), *sorted((folder / "test" / "mockupdb").glob("test_*.py"))]
     chosen = [path for path in paths if not selected or path.stem in selected]
     return [str(path.relative_to(folder)) for path in chosen if needed.search(path.read_text("utf-8"))]
 
 
-def jobs(folder: Path, deployments: Sequence[str], selected: Sequence[str]) -> Iterator[Job]:
+def create_jobs(folder: Path, deployments: Sequence[str], selected: Sequence[str]) -> Iterator[Job]:
     """Yield the jobs that run all tests with gmongo.
 
     A job has few files, because the data of a test can disturb later tests.
     """
     for deployment in deployments:
         files = files_for_deployment(folder, deployment, selected)
-        count = -(-len(files) // _FILES_OF_A_JOB)
+        count = -(-len(files) // _MAX_FILES_OF_JOB)
         for number in range(count):
             yield Job("gmongo", deployment, number, tuple(files[number::count]))
 
@@ -71,13 +71,13 @@ def run_jobs(jobs_to_run: Sequence[Job], folder: Path, output: Path, parallel: i
     Return the outcomes of the tests, and a message for each job that failed as a whole.
     """
     results: Results = {(driver, job.deployment): {} for job in jobs_to_run for driver in DRIVERS}
-    broken: list[str] = []
+    job_errors: list[str] = []
 
     def run_job(job: Job) -> None:
         try:
             outcomes = job.run(folder, output)
         except RuntimeError as error:
-            broken.append(str(error))
+            job_errors.append(str(error))
             return
         print(f"{job.name}: {dict(Counter(each.kind for each in outcomes.values()))}", flush=True)
         results[job.driver, job.deployment].update(outcomes)
@@ -87,7 +87,7 @@ def run_jobs(jobs_to_run: Sequence[Job], folder: Path, output: Path, parallel: i
 
     with ThreadPoolExecutor(parallel) as pool:
         list(pool.map(run_job, jobs_to_run))
-    return results, broken
+    return results, job_errors
 
 
 def repeat_failures(results: Results, table: dict[str, differences.Difference], folder: Path, output: Path) -> None:
@@ -98,7 +98,7 @@ def repeat_failures(results: Results, table: dict[str, differences.Difference], 
     for deployment in {deployment for _driver, deployment in results}:
         found = differences.outcomes_that_differ(results["pymongo", deployment], results["gmongo", deployment])
         suspects = differences.unexplained_tests(found, table, folder)
-        for number, file in enumerate(sorted({differences.file_of(name) for name in suspects}), _AGAIN):
+        for number, file in enumerate(sorted({differences.file_of(name) for name in suspects}), _FIRST_REPEAT_NUMBER):
             only = frozenset(name for name in suspects if differences.file_of(name) == file)
             results["gmongo", deployment].update(Job("gmongo", deployment, number, (file,), only).run(folder, output))
 
@@ -110,22 +110,22 @@ def faults_of_outcomes(results: Results, table: dict[str, differences.Difference
     :param folder: Folder with PyMongo's package ``test``.
     """
     faults = [problem for difference in table.values() if (problem := difference.problem()) is not None]
-    seen: set[str] = set()
+    differing: set[str] = set()
     passed: set[str] = set()
-    run: set[str] = set()
+    executed: set[str] = set()
     for deployment in {deployment for _driver, deployment in results}:
         gmongo = results["gmongo", deployment]
         found = differences.outcomes_that_differ(results["pymongo", deployment], gmongo)
-        seen |= set(found)
-        run |= set(gmongo)
+        differing |= set(found)
+        executed |= set(gmongo)
         passed |= {name for name, outcome in gmongo.items() if outcome.kind == "passed"}
         for name in differences.unexplained_tests(found, table, folder):
             faults.append(f"{deployment}: {name} {found[name].kind}: {_shortened(found[name].text)}")
     # Some lines apply to only one deployment, so a run on some deployments cannot detect obsolete
     # lines.
     if {deployment for _driver, deployment in results} == set(DEPLOYMENTS):
-        faults += [f"{name} passes: remove its line" for name in differences.obsolete_tests(seen, passed, table)]
-    return faults + [f"{name} is no test: remove its line" for name in differences.unknown_tests(run, table)]
+        faults += [f"{name} passes: remove its line" for name in differences.obsolete_tests(differing, passed, table)]
+    return faults + [f"{name} is no test: remove its line" for name in differences.unknown_tests(executed, table)]
 
 
 def _shortened(text: str) -> str:
@@ -177,13 +177,13 @@ def main() -> int:
     folder, output = given.folder.resolve(), given.folder.resolve() / "work"
     output.mkdir(parents=True, exist_ok=True)
     source = download_tests(folder)
-    renamed_copy(folder)
-    table = differences.differences()
-    jobs_to_run = list(jobs(source, given.deployment or list(SIMULATED), given.files))
-    results, broken = run_jobs(jobs_to_run, source, output, given.parallel)
+    create_renamed_copy(folder)
+    table = differences.read_differences()
+    jobs_to_run = list(create_jobs(source, given.deployment or list(SIMULATED), given.files))
+    results, job_errors = run_jobs(jobs_to_run, source, output, given.parallel)
     repeat_failures(results, table, source, output)
     print(*report(results, table), sep="\n")
-    faults = [*broken, *faults_of_outcomes(results, table, source)]
+    faults = [*job_errors, *faults_of_outcomes(results, table, source)]
     print(*faults, f"{len(faults)} faults", sep="\n")
     return 1 if faults else 0
 

@@ -40,9 +40,9 @@ class Difference:
 
     def problem(self) -> str | None:
         """Return a text that says why the line is invalid, or None if the line is valid."""
-        least = {"private": 1, "wording": 2, "documented": 3}.get(self.kind)
-        if least is None or len(self.texts) < least or not all(self.texts):
-            return f"{self.test}: the line needs a kind of {KINDS} and one, two or three texts"
+        min_count = {"private": 1, "wording": 2, "documented": 3}.get(self.kind)
+        if min_count is None or len(self.texts) < min_count or not all(self.texts):
+            return f"{self.test}: the kind must be one of {KINDS}, with at least one, two or three texts"
         if self.kind == "documented" and self.texts[1] not in (_ROOT / self.texts[0]).read_text("utf-8"):
             return f"{self.test}: {self.texts[0]} does not contain {self.texts[1]!r}"
         return None
@@ -64,7 +64,7 @@ def _contains_any(texts: Iterable[str], outcome: Outcome) -> bool:
     return any(text in outcome.text for text in texts)
 
 
-def differences() -> dict[str, Difference]:
+def read_differences() -> dict[str, Difference]:
     """Return the lines of the table, keyed by the names of the tests."""
     lines = [line.split("\t") for line in TABLE.read_text("utf-8").splitlines() if line and not line.startswith("#")]
     return {test: Difference(test, kind, tuple(texts)) for test, kind, *texts in lines}

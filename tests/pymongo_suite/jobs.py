@@ -12,7 +12,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from gmongo.testing import DeploymentProcess, EmbeddedReplicaSet
-from tests.pymongo_suite.sources import renamed_copy
+from tests.pymongo_suite.sources import create_renamed_copy
 
 DRIVERS = ("pymongo", "gmongo")
 DEPLOYMENTS: Mapping[str, Callable[[], DeploymentProcess | EmbeddedReplicaSet]] = {
@@ -27,7 +27,7 @@ SIMULATED = tuple(name for name in DEPLOYMENTS if name != "mongod")
 
 _HERE = Path(__file__).parent
 _ROOT = _HERE.parents[1]
-_LIMIT = 900
+_JOB_TIMEOUT = 900
 """Timeout of one job in seconds."""
 
 
@@ -87,30 +87,30 @@ class Job:
                     env=self._environment(deployment, output),
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    timeout=_LIMIT,
+                    timeout=_JOB_TIMEOUT,
                     check=False,
                 )
             except subprocess.TimeoutExpired:
-                raise RuntimeError(f"{self.name} did not end within {_LIMIT} s: see {log.name}") from None
+                raise RuntimeError(f"{self.name} did not end within {_JOB_TIMEOUT} s: see {log.name}") from None
         if not report.exists():
             raise RuntimeError(f"{self.name} has no report: see {output / self.name}.log")
-        return outcomes(report)
+        return read_outcomes(report)
 
     def _environment(self, deployment: DeploymentProcess | EmbeddedReplicaSet, output: Path) -> dict[str, str]:
         host, _, port = deployment.members[0].address.rpartition(":")
-        paths = [str(_ROOT), str(renamed_copy(output.parent))]
+        paths = [str(_ROOT), str(create_renamed_copy(output.parent))]
         variables = {"DB_IP": host, "DB_PORT": port, "GMONGO_DRIVER": self.driver, "PYTHONPATH": os.pathsep.join(paths)}
         if self.only:
             names = output / f"{self.name}.only"
             names.write_text("\n".join(self.only), "utf-8")
             variables["GMONGO_ONLY"] = str(names)
         if self.deployment == "load balanced" and isinstance(deployment, DeploymentProcess):
-            one = deployment.uri_of(f"{host}:{port}", loadBalanced="true")
-            variables |= {"TEST_LOAD_BALANCER": "1", "SINGLE_MONGOS_LB_URI": one, "MULTI_MONGOS_LB_URI": deployment.uri}
+            uri = deployment.uri_of(f"{host}:{port}", loadBalanced="true")
+            variables |= {"TEST_LOAD_BALANCER": "1", "SINGLE_MONGOS_LB_URI": uri, "MULTI_MONGOS_LB_URI": deployment.uri}
         return {**os.environ, **variables}
 
 
-def outcomes(report: Path) -> dict[str, Outcome]:
+def read_outcomes(report: Path) -> dict[str, Outcome]:
     """Return the outcomes in a report of pytest, keyed by the names of the tests."""
     outcomes_by_name: dict[str, Outcome] = {}
     for case in (

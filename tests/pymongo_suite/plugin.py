@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-DRIVER, ONLY = "GMONGO_DRIVER", "GMONGO_ONLY"
+DRIVER_VARIABLE, SELECTION_VARIABLE = "GMONGO_DRIVER", "GMONGO_ONLY"
 """Environment variables: the driver, and a file with the names of the selected tests."""
 
-if os.environ[DRIVER] == "gmongo":
+if os.environ[DRIVER_VARIABLE] == "gmongo":
     from gevent import monkey
 
     monkey.patch_all()
@@ -37,13 +37,13 @@ def _name(item: pytest.Item) -> str:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the tests that do not belong to the job."""
-    if ONLY in os.environ:
-        only = set(Path(os.environ[ONLY]).read_text("utf-8").splitlines())
-        config.hook.pytest_deselected(items=[item for item in items if _name(item) not in only])
-        items[:] = [item for item in items if _name(item) in only]
+    if SELECTION_VARIABLE in os.environ:
+        selected = set(Path(os.environ[SELECTION_VARIABLE]).read_text("utf-8").splitlines())
+        config.hook.pytest_deselected(items=[item for item in items if _name(item) not in selected])
+        items[:] = [item for item in items if _name(item) in selected]
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
-    """Restore the default server address of MongoClient if an earlier test has changed the address."""
+    """Set the default server address of MongoClient, because an earlier test may have changed it."""
     pymongo.MongoClient.HOST, pymongo.MongoClient.PORT = os.environ["DB_IP"], int(os.environ["DB_PORT"])

@@ -69,9 +69,9 @@ class _ExtendedModule(_NumberModule):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or _is_called_by_gmongo():
             raise AttributeError(name)
-        for title in self.__dict__["_titles"]:
+        for module_name in self.__dict__["_module_names"]:
             try:
-                value = getattr(importlib.import_module(PREFIX + title), name)
+                value = getattr(importlib.import_module(PREFIX + module_name), name)
             except (ImportError, AttributeError):
                 continue
             return _replacement_in_stand_in(value)
@@ -115,11 +115,11 @@ def install_private_names() -> None:
     The caller must first install the stand-in :mod:`gmongo.as_pymongo`.
     """
     sys.meta_path.insert(0, _Finder())
-    titles: dict[int, list[str]] = {}
-    for title in sorted((*ALIASES, *PACKAGES), key=lambda each: "synchronous" not in each):
-        if "asynchronous" not in title:
-            titles.setdefault(id(importlib.import_module(title)), []).append(title)
-    for module in [importlib.import_module(names[0]) for names in titles.values()]:
-        module.__dict__["_titles"] = titles[id(module)]
+    module_names: dict[int, list[str]] = {}
+    for module_name in sorted((*ALIASES, *PACKAGES), key=lambda each: "synchronous" not in each):
+        if "asynchronous" not in module_name:
+            module_names.setdefault(id(importlib.import_module(module_name)), []).append(module_name)
+    for module in [importlib.import_module(names[0]) for names in module_names.values()]:
+        module.__dict__["_module_names"] = module_names[id(module)]
         module.__class__ = _ExtendedModule
     install_substitutes()

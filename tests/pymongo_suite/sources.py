@@ -51,7 +51,7 @@ def _unpack(archive: Path, target: Path) -> None:
     partial.rmdir()
 
 
-def renamed_copy(folder: Path) -> Path:
+def create_renamed_copy(folder: Path) -> Path:
     """Return the folder with a renamed copy of the installed PyMongo. Create the copy if the folder
     is missing.
 

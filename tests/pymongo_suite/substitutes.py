@@ -32,7 +32,7 @@ from tests.pymongo_suite.sources import PREFIX
 
 # Base class of events in PyMongo -> prefixes of the names of its subclasses. Tests use the base
 # classes in `isinstance`.
-_EVENTS = {
+_EVENT_PREFIXES = {
     "_CommandEvent": ("Command",),
     "_ConnectionEvent": ("Connection",),
     "_PoolEvent": ("Pool",),
@@ -182,11 +182,11 @@ def install_substitutes() -> None:
     """Add the substitutes to the classes and modules of gmongo."""
     for kind, name, value in _SUBSTITUTES:
         setattr(kind, name, value)
-    for name, beginnings in _EVENTS.items():
+    for name, beginnings in _EVENT_PREFIXES.items():
         kinds = (
             value for key, value in vars(monitoring).items() if key.startswith(beginnings) and key.endswith("Event")
         )
         monitoring.__dict__[name] = tuple(each for each in kinds if isinstance(each, type))
-    known: dict[str, Any] = importlib.import_module(f"{PREFIX}pymongo.pool_options")._METADATA
-    known.clear()  # handshake tests expect that a client sends the metadata in the dictionary
-    known.update(client_metadata(None))
+    metadata: dict[str, Any] = importlib.import_module(f"{PREFIX}pymongo.pool_options")._METADATA
+    metadata.clear()  # handshake tests expect that a client sends the metadata in the dictionary
+    metadata.update(client_metadata(None))

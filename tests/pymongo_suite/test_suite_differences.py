@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import importlib
 
-from tests.pymongo_suite.differences import differences
+from tests.pymongo_suite.differences import read_differences
 
 
 def test_table_of_differences_is_sorted_and_valid() -> None:
-    table = differences()
+    table = read_differences()
     assert [problem for line in table.values() if (problem := line.problem()) is not None] == []
     assert list(table) == sorted(table)
 

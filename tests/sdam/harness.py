@@ -20,7 +20,7 @@ from tests.support.server import ScriptedServer
 def topology_with(
     *servers: ServerDescription, uri: str = "mongodb://a,b/?replicaSet=rs&localThresholdMS=15"
 ) -> TopologyDescription:
-    """Return the topology description after checks with the results `servers`."""
+    """Return the topology description after the descriptions `servers` have been applied in order."""
     topology = initial_description(ClientOptions(uri, None, {}).topology())
     for server in servers:
         topology = update_topology(topology, server)

@@ -20,7 +20,7 @@ from tests.support.recorder import Recorder
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, hold_reply, send_no_reply
 from tests.support.wait import eventually
 
-MANY = 30
+CLIENT_COUNT = 30
 
 
 def count_driver_greenlets() -> int:
@@ -65,7 +65,7 @@ def test_closed_or_dropped_clients_release_all_resources(streams: bool, closes_c
         use_new_client(1)
         eventually(lambda: not any(member.peers for member in replica_set.members))
         before = eventually(count_resources)
-        for number in range(MANY):
+        for number in range(CLIENT_COUNT):
             use_new_client(number)
         eventually(lambda: not any(member.peers for member in replica_set.members), 10)
         eventually(lambda: all(now <= then for now, then in zip(count_resources(), before, strict=True)), 10)
@@ -96,11 +96,11 @@ def test_close_publishes_all_events_without_greenlet_switch(connect: Any, stream
     client._topology.close()
     assert not other.ready()
     assert recorder.lines_starting_with("TopologyClosed") == ["TopologyClosed"]
-    count = len(recorder.events)
+    event_count = len(recorder.events)
     wait_for_absent_events()
     assert other.ready()
     client.close()
-    assert len(recorder.events) == count
+    assert len(recorder.events) == event_count
 
 
 @pytest.mark.requirement("SM-83", "SM-89", "SM-91")
@@ -178,7 +178,7 @@ def test_close_of_client_ends_server_selection_with_invalid_operation(connect: A
         dead.stop()
         client = connect(dead, serverSelectionTimeoutMS=60_000)
         waiting = [gevent.spawn(client.db.c.find_one) for _ in range(3)]
-        eventually(lambda: client._topology.selector.waiting == 3)
+        eventually(lambda: client._topology.selector.waiter_count == 3)
         client._topology.close()
         gevent.joinall(waiting, timeout=5)
     assert [type(each.exception) for each in waiting] == [InvalidOperation] * 3

@@ -19,9 +19,9 @@ from tests.sdam.harness import topology_with
 from tests.support.cases import rows, with_cases
 
 A = ("a", 27017)
-MEMBER = {"ok": 1, "setName": "rs", "hosts": ["a", "b"], "maxWireVersion": 25}
-TIME = {"clusterTime": Timestamp(1, 1)}
-VERSION = {"processId": ObjectId(), "counter": 1}
+HELLO = {"ok": 1, "setName": "rs", "hosts": ["a", "b"], "maxWireVersion": 25}
+CLUSTER_TIME = {"clusterTime": Timestamp(1, 1)}
+TOPOLOGY_VERSION = {"processId": ObjectId(), "counter": 1}
 
 
 WRITABLE_KINDS = {"Standalone", "Mongos", "RSPrimary", "LoadBalancer"}
@@ -41,7 +41,7 @@ def test_hello_determines_server_type(hello: dict[str, Any], server_type: str) -
 
 
 # Rows: a hello field, an attribute of the server description, their values, and the default.
-FIELDS: list[tuple[str, str, Any, Any, Any]] = [
+HELLO_FIELD_CASES: list[tuple[str, str, Any, Any, Any]] = [
     ("tags", "tags", {"dc": "x"}, {"dc": "x"}, {}),
     ("setName", "replica_set_name", "rs", "rs", None),
     ("primary", "primary", "B:1", ("b", 1), None),
@@ -54,8 +54,8 @@ FIELDS: list[tuple[str, str, Any, Any, Any]] = [
     ("minWireVersion", "min_wire_version", 5, 5, 0),
     ("maxWireVersion", "max_wire_version", 5, 5, 0),
     ("logicalSessionTimeoutMinutes", "logical_session_timeout_minutes", 30, 30, None),
-    ("$clusterTime", "cluster_time", TIME, TIME, None),
-    ("topologyVersion", "topology_version", VERSION, VERSION, None),
+    ("$clusterTime", "cluster_time", CLUSTER_TIME, CLUSTER_TIME, None),
+    ("topologyVersion", "topology_version", TOPOLOGY_VERSION, TOPOLOGY_VERSION, None),
     ("lastWrite", "last_write_date", {"lastWriteDate": datetime(1970, 1, 2)}, 86400.0, None),
     ("hosts", "all_hosts", ["B", "c:5"], {("b", 27017), ("c", 5)}, frozenset()),
     ("passives", "all_hosts", ["B", "c:5"], {("b", 27017), ("c", 5)}, frozenset()),
@@ -63,7 +63,7 @@ FIELDS: list[tuple[str, str, Any, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("hello_field", "attribute", "value", "expected", "default"), FIELDS)
+@pytest.mark.parametrize(("hello_field", "attribute", "value", "expected", "default"), HELLO_FIELD_CASES)
 def test_server_description_has_value_of_hello_field_or_default(
     hello_field: str, attribute: str, value: Any, expected: Any, default: Any
 ) -> None:
@@ -74,9 +74,9 @@ def test_server_description_has_value_of_hello_field_or_default(
 
 def test_server_description_has_round_trip_times_and_error() -> None:
     error = OSError("gone")
-    server = ServerDescription(A, MEMBER, 0.5, error, 0.25, topology_version=VERSION, last_update_time=7.0)
+    server = ServerDescription(A, HELLO, 0.5, error, 0.25, topology_version=TOPOLOGY_VERSION, last_update_time=7.0)
     assert (server.address, server.round_trip_time, server.min_round_trip_time) == (A, 0.5, 0.25)
-    assert (server.error, server.topology_version, server.last_update_time) == (error, VERSION, 7.0)
+    assert (server.error, server.topology_version, server.last_update_time) == (error, TOPOLOGY_VERSION, 7.0)
     assert server.election_tuple == (None, None)
     assert ServerDescription(A).min_round_trip_time == 0.0
     began = _clock.monotonic()
@@ -89,24 +89,24 @@ DIFFERENT_FIELDS = [row["fields"] for row in rows(__file__, "different fields")]
 
 
 def test_server_descriptions_are_equal_if_fields_and_error_are_equal() -> None:
-    servers = [ServerDescription(A, {**MEMBER, **more}) for more in DIFFERENT_FIELDS]
+    servers = [ServerDescription(A, {**HELLO, **more}) for more in DIFFERENT_FIELDS]
     servers += [
-        ServerDescription(("b", 27017), MEMBER),
-        ServerDescription(A, MEMBER, error=OSError("x")),
-        ServerDescription(A, MEMBER, error=OSError("y")),
-        ServerDescription(A, MEMBER, error=ValueError("y")),
+        ServerDescription(("b", 27017), HELLO),
+        ServerDescription(A, HELLO, error=OSError("x")),
+        ServerDescription(A, HELLO, error=OSError("y")),
+        ServerDescription(A, HELLO, error=ValueError("y")),
     ]
     for one, other in combinations(servers, 2):
         assert one != other
-    same = ServerDescription(A, {**MEMBER, "lastWrite": {"lastWriteDate": datetime(2000, 1, 1)}}, 5.0, None, 3.0)
+    same = ServerDescription(A, {**HELLO, "lastWrite": {"lastWriteDate": datetime(2000, 1, 1)}}, 5.0, None, 3.0)
     assert same == servers[0] and hash(same) == hash(servers[0])
-    assert ServerDescription(A, MEMBER, error=OSError("x")) == servers[-3]
-    assert servers[0] != MEMBER
+    assert ServerDescription(A, HELLO, error=OSError("x")) == servers[-3]
+    assert servers[0] != HELLO
     assert len(set(servers)) == len(servers)
 
 
 def member_description(host: str, rtt: float = 0.001, **hello_fields: Any) -> ServerDescription:
-    return ServerDescription((host, 27017), {**MEMBER, **hello_fields}, rtt)
+    return ServerDescription((host, 27017), {**HELLO, **hello_fields}, rtt)
 
 
 def hosts_of(servers: list[ServerDescription]) -> list[str]:
@@ -169,7 +169,7 @@ def test_session_timeout_is_shortest_timeout_of_data_bearing_servers(minutes: An
     ]
     topology: TopologyDescription = topology_with(*servers)
     assert topology.logical_session_timeout_minutes == shortest
-    assert topology.sessions_usable == (float("inf") if shortest is None else (shortest - 1) * 60)
+    assert topology.session_usable_seconds == (float("inf") if shortest is None else (shortest - 1) * 60)
     with_arbiter = topology_with(servers[0], member_description("b", arbiterOnly=True))
     assert with_arbiter.logical_session_timeout_minutes == minutes[0]
 

@@ -26,8 +26,8 @@ from tests.support.server import ScriptedServer, cut_reply, send_malformed_reply
 from tests.support.wait import eventually
 
 OVERLOAD_LABELS = {"SystemOverloadedError", "RetryableError"}
-REFUSED = {"ok": 0, "code": 18, "errmsg": "no such user"}
-LOGIN = {"username": "ann", "password": "secret", "authMechanism": "PLAIN"}
+NO_USER = {"ok": 0, "code": 18, "errmsg": "no such user"}
+LOGIN_OPTIONS = {"username": "ann", "password": "secret", "authMechanism": "PLAIN"}
 
 
 @pytest.fixture
@@ -59,13 +59,13 @@ FAILURES: dict[str, tuple[Callable[[ScriptedServer], Any], type[Exception], bool
     "authentication: closed": (lambda server: server.fail("saslStart", cut_reply(0)), AutoReconnect, False, True),
     "authentication: half": (lambda server: server.fail("saslStart", cut_reply(20)), AutoReconnect, False, True),
     "authentication: silent": (lambda server: server.fail("saslStart", send_no_reply), NetworkTimeout, False, True),
-    "authentication: refused": (lambda server: server.replies.update(saslStart=REFUSED), OperationFailure, False, True),
+    "authentication: refused": (lambda server: server.replies.update(saslStart=NO_USER), OperationFailure, False, True),
 }
 
 
 def client_with_known_server(connect: Any, server: ScriptedServer, recorder: Recorder, **options: Any) -> Client:
     """Return a client that has discovered the server, and whose pool has no connections."""
-    options = {"heartbeatFrequencyMS": 60_000, "maxAdaptiveRetries": 0, "retryReads": False, **LOGIN, **options}
+    options = {"heartbeatFrequencyMS": 60_000, "maxAdaptiveRetries": 0, "retryReads": False, **LOGIN_OPTIONS, **options}
     client: Client = connect(server, **options)
     recorder.wait_for("PoolReady")
     return client
@@ -81,19 +81,19 @@ def server_events(recorder: Recorder) -> list[str]:
 def test_connection_error_of_operation_has_overload_labels_or_clears_pool(
     connect: Any, server: Any, recorder: Recorder, failure: str
 ) -> None:
-    cause, kind, has_labels, clears = FAILURES[failure]
+    cause_failure, error_class, has_labels, clears_pool = FAILURES[failure]
     client = client_with_known_server(connect, server, recorder, connectTimeoutMS=150)
-    cause(server)
-    with pytest.raises(kind) as raised:
+    cause_failure(server)
+    with pytest.raises(error_class) as raised:
         client.db.c.find_one()
     assert (getattr(raised.value, "_error_labels", set()) >= OVERLOAD_LABELS) is has_labels
-    assert server_events(recorder) == (["ServerDescriptionChanged Unknown", "PoolCleared"] if clears else [])
+    assert server_events(recorder) == (["ServerDescriptionChanged Unknown", "PoolCleared"] if clears_pool else [])
     assert recorder.lines_starting_with("ConnectionClosed", "ConnectionCheckOutFailed") == [
         "ConnectionClosed",
         "ConnectionCheckOutFailed",
     ]
     stats = pool_stats_of(client, server)
-    assert (stats["state"], stats["total"]) == ("paused" if clears else "ready", 0)
+    assert (stats["state"], stats["total"]) == ("paused" if clears_pool else "ready", 0)
 
 
 @pytest.mark.requirement("CMAP-96", "SM-31")
@@ -138,11 +138,11 @@ def test_connect_timeout_limits_sum_of_handshake_steps(connect: Any, server: Any
     server.fail("handshake", reply_after_delay)
     server.fail("saslStart", send_no_reply)
     finding = gevent.spawn(client.db.c.find_one)
-    ended: list[bool] = []
-    gevent.spawn_later(0.38, lambda: ended.append(finding.ready()))
-    gevent.spawn_later(0.6, lambda: ended.append(finding.ready()))
-    eventually(lambda: len(ended) == 2)
-    assert ended == [False, True]
+    ready_states: list[bool] = []
+    gevent.spawn_later(0.38, lambda: ready_states.append(finding.ready()))
+    gevent.spawn_later(0.6, lambda: ready_states.append(finding.ready()))
+    eventually(lambda: len(ready_states) == 2)
+    assert ready_states == [False, True]
     assert isinstance(finding.exception, NetworkTimeout)
 
 

@@ -13,12 +13,12 @@ from gmongo.sdam.event_log import EventLog
 from gmongo.sdam.server_description import ServerDescription
 
 ELECTION_1, ELECTION_2 = ObjectId("0" * 23 + "1"), ObjectId("0" * 23 + "2")
-MEMBER = {"ok": 1, "setName": "rs", "hosts": ["h:1"], "maxWireVersion": 21}
+MEMBER_HELLO = {"ok": 1, "setName": "rs", "hosts": ["h:1"], "maxWireVersion": 21}
 UNKNOWN: dict[str, Any] = {}
-PRIMARY = {**MEMBER, "isWritablePrimary": True, "electionId": ELECTION_1, "setVersion": 1}
+PRIMARY = {**MEMBER_HELLO, "isWritablePrimary": True, "electionId": ELECTION_1, "setVersion": 1}
 REELECTED = {**PRIMARY, "electionId": ELECTION_2}
-SECONDARY = {**MEMBER, "secondary": True}
-ARBITER = {**MEMBER, "arbiterOnly": True}
+SECONDARY = {**MEMBER_HELLO, "secondary": True}
+ARBITER = {**MEMBER_HELLO, "arbiterOnly": True}
 
 
 def topology_description_of(*hellos: dict[str, Any] | None) -> Any:
@@ -56,7 +56,7 @@ def test_server_change_adds_event_of_expected_kind(before: Any, after: Any, expe
     history.record_changes(
         topology_description_of(before).server_descriptions(), topology_description_of(after).server_descriptions()
     )
-    assert [(each.kind, each.address, each.times) for each in history.events] == [
+    assert [(each.kind, each.address, each.event_count) for each in history.events] == [
         (kind, ("h0", 1), 1) for kind in expected_kinds
     ]
 
@@ -67,7 +67,7 @@ def test_repeated_failure_of_server_increments_count_of_last_event() -> None:
     other = ServerDescription(("h1", 1), error=OSError())
     for each in (failures[0], other, *failures[1:]):
         history.record_failed_check(each)
-    assert [(each.address[0], type(each.error), each.times) for each in history.events] == [
+    assert [(each.address[0], type(each.error), each.event_count) for each in history.events] == [
         ("h1", OSError, 1),
         ("h0", OSError, 2),
         ("h0", ValueError, 1),
@@ -81,7 +81,7 @@ def test_event_of_repeated_failure_has_first_and_last_time(monkeypatch: pytest.M
         monkeypatch.setattr(_clock, "monotonic", lambda moment=moment: moment)
         history.record_failed_check(ServerDescription(("h0", 1), error=OSError()))
     (failed,) = history.events
-    assert (failed.first, failed.moment) == (3.0, 9.0)
+    assert (failed.first_moment, failed.moment) == (3.0, 9.0)
 
 
 def test_event_about_unknown_server_has_error() -> None:

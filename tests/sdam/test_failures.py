@@ -1,4 +1,6 @@
-"""A failed check publishes events and clears the pool. Errors of operations cancel or request checks."""
+"""A failed check publishes events and clears the pool. Errors of operations cancel or
+request checks.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,14 @@ from tests.sdam.harness import (
 from tests.support.server import ScriptedServer, cut_reply, send_no_reply
 from tests.support.wait import eventually
 
-SHUTTING_DOWN = {"ok": 0, "code": 91, "errmsg": "The server is in quiesce mode", "codeName": "ShutdownInProgress"}
+SHUTDOWN_ERROR = {"ok": 0, "code": 91, "errmsg": "The server is in quiesce mode", "codeName": "ShutdownInProgress"}
 
 
 FAILURES = {
     "network error": (lambda server: server.fail("hello", cut_reply(0)), AutoReconnect),
     "timeout": (lambda server: server.fail("hello", send_no_reply), NetworkTimeout),
     "command error": (
-        lambda server: setattr(server, "hello_edit", lambda command, reply: SHUTTING_DOWN),
+        lambda server: setattr(server, "hello_edit", lambda command, reply: SHUTDOWN_ERROR),
         OperationFailure,
     ),
 }
@@ -40,7 +42,7 @@ def test_failed_check_publishes_events_in_order(
     cause_failure, error = FAILURES[failure]
     client = connect(poll_server, heartbeat_interval=0.05, connectTimeoutMS=50)
     recorder.wait_for("HeartbeatSucceeded", 2)
-    (monitoring,) = poll_server.peers
+    (monitor_connection,) = poll_server.peers
     states: list[str] = []
     recorder.hooks["ServerDescriptionChanged"] = lambda _event: states.append(
         pool_stats_of(client, poll_server)["state"]
@@ -58,7 +60,7 @@ def test_failed_check_publishes_events_in_order(
     assert isinstance(recorder.events_named("HeartbeatFailed")[0].reply, error)
     assert isinstance(recorder.events_named("ServerDescriptionChanged")[0].new_description.error, error)
     assert states[0] == "paused"
-    eventually(lambda: monitoring not in poll_server.peers)
+    eventually(lambda: monitor_connection not in poll_server.peers)
     poll_server.hello_edit = None
     recorder.wait_for("PoolReady")
     assert next(iter(poll_server.commands("handshake")[-1])) == "ismaster"
@@ -155,12 +157,12 @@ def test_concurrent_network_errors_of_operations_clear_pool_once(
 ) -> None:
     client = connect(stream_server, heartbeatFrequencyMS=60_000, retryReads=False)
     eventually(lambda: awaitable_hellos(stream_server) and len(stream_server.peers) == 2)
-    monitoring = set(stream_server.peers)
+    monitor_connections = set(stream_server.peers)
     stream_server.fail("find", *[send_no_reply] * 8)
     readers = [gevent.spawn(client.db.c.find_one) for _ in range(8)]
     stream_server.wait_for("find", 8)
     recorder.clear()
-    for number in set(stream_server.peers) - monitoring:
+    for number in set(stream_server.peers) - monitor_connections:
         stream_server.peers[number].close()
     gevent.joinall(readers, timeout=5)
     assert all(isinstance(reader.exception, AutoReconnect) for reader in readers)
@@ -181,10 +183,10 @@ def test_each_read_is_retried_after_server_closes_all_connections(
     """A server closes all connections if its name in the replica set changes."""
     client = connect(stream_server, heartbeatFrequencyMS=60_000)
     eventually(lambda: awaitable_hellos(stream_server) and len(stream_server.peers) == 2)
-    monitoring = set(stream_server.peers)
+    monitor_connections = set(stream_server.peers)
     stream_server.fail("find", *[send_no_reply] * 5)
     readers = [gevent.spawn(client.db.c.find_one, {"_id": number}) for number in range(5)]
     stream_server.wait_for("find", 5)
-    for number in set(stream_server.peers) - monitoring:
+    for number in set(stream_server.peers) - monitor_connections:
         stream_server.peers[number].close()
     assert [reader.get(timeout=5) for reader in readers] == [{"_id": number} for number in range(5)]

@@ -18,8 +18,8 @@ from tests.support.pools import checked_out
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut_reply
 from tests.support.wait import eventually
 
-AUTHENTICATING = {"saslSupportedMechs", "speculativeAuthenticate", "saslStart"}
-HEARTBEATS = ("HeartbeatStarted", "HeartbeatSucceeded", "HeartbeatFailed")
+AUTHENTICATION_FIELDS = {"saslSupportedMechs", "speculativeAuthenticate", "saslStart"}
+HEARTBEAT_EVENTS = ("HeartbeatStarted", "HeartbeatSucceeded", "HeartbeatFailed")
 
 
 def command_names(commands: list[dict[str, Any]]) -> list[str]:
@@ -36,11 +36,11 @@ def test_each_check_publishes_started_event_and_end_event(
     poll_server.fail("hello", cut_reply(0))
     recorder.wait_for("HeartbeatFailed")
     recorder.wait_for("HeartbeatSucceeded", 5)
-    event_order = recorder.lines_starting_with(*HEARTBEATS)
+    event_order = recorder.lines_starting_with(*HEARTBEAT_EVENTS)
     assert event_order[0::2] == ["HeartbeatStarted"] * len(event_order[0::2])
     assert {*event_order[1::2]} == {"HeartbeatSucceeded", "HeartbeatFailed"}
-    requests = len(poll_server.commands("handshake")) + len(poll_server.commands("hello"))
-    assert requests - len(recorder.events_named("HeartbeatStarted")) in (0, 1)
+    request_count = len(poll_server.commands("handshake")) + len(poll_server.commands("hello"))
+    assert request_count - len(recorder.events_named("HeartbeatStarted")) in (0, 1)
 
 
 @pytest.mark.requirement("SM-02", "SM-08", "SM-94", "SM-116")
@@ -138,12 +138,12 @@ def test_monitors_omit_authentication(connect: Any, server: ScriptedServer, reco
     recorder.wait_for("HeartbeatSucceeded", 4)
     eventually(lambda: len(server.commands("handshake")) == (2 if server.streams else 1))
     assert {each.name for each in server.received} == {"handshake", "hello"}
-    assert not AUTHENTICATING & {field for each in server.received for field in each.command}
-    monitoring = {each.connection for each in server.received}
+    assert not AUTHENTICATION_FIELDS & {field for each in server.received for field in each.command}
+    monitor_connections = {each.connection for each in server.received}
     with pytest.raises(PyMongoError):
         client.db.c.find_one()  # fails, because the scripted server has no users
-    others = [each for each in server.received if each.connection not in monitoring]
-    assert AUTHENTICATING & {field for each in others for field in each.command}
+    others = [each for each in server.received if each.connection not in monitor_connections]
+    assert AUTHENTICATION_FIELDS & {field for each in others for field in each.command}
 
 
 def count_monitors() -> int:

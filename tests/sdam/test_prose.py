@@ -11,13 +11,13 @@ from gmongo.errors import ServerSelectionTimeoutError
 from tests.support.server import ScriptedServer
 
 
-def failing_hellos(times: int) -> Any:
+def make_failing_hello_edit(times: int) -> Any:
     """Return a ``hello_edit`` function that replaces the next `times` hello replies by errors."""
-    left = [times]
+    remaining = [times]
 
     def replace_reply(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
-        left[0] -= 1
-        return {"ok": 0, "code": 1234, "errmsg": "failpoint"} if left[0] >= 0 else reply
+        remaining[0] -= 1
+        return {"ok": 0, "code": 1234, "errmsg": "failpoint"} if remaining[0] >= 0 else reply
 
     return replace_reply
 
@@ -30,7 +30,7 @@ def test_monitor_waits_half_a_second_after_failed_checks(
 
     Only two checks fail, instead of five as in the specification.
     """
-    poll_server.hello_edit = failing_hellos(2)
+    poll_server.hello_edit = make_failing_hello_edit(2)
     client = connect(poll_server, directConnection=True)
     started = gevent.get_hub().loop.now()
     assert client.admin.command("ping")["ok"] == 1
@@ -49,7 +49,7 @@ def test_failed_checks_clear_pool_until_next_successful_check(
     recorder.wait_for("PoolReady")
     assert recorder.lines_starting_with("HeartbeatSucceeded", "PoolReady")[:2] == ["HeartbeatSucceeded", "PoolReady"]
     recorder.clear()
-    server.hello_edit = failing_hellos(2)
+    server.hello_edit = make_failing_hello_edit(2)
     recorder.wait_for("HeartbeatFailed")
     recorder.wait_for("PoolCleared")
     recorder.wait_for("PoolReady")

@@ -69,10 +69,10 @@ def test_polled_server_has_one_monitor_connection(connect: Any, poll_server: Scr
 def test_failed_check_resets_round_trip_times(connect: Any, server: ScriptedServer, recorder: Any) -> None:
     client = connect(server, heartbeat_interval=0.02)
     eventually(lambda: description_of(client, server).min_round_trip_time > 0)
-    streams_on = streaming_connection(server) if server.streams else None
+    stream_number = streaming_connection(server) if server.streams else None
     recorder.clear()
-    if streams_on:
-        server.peers[streams_on].close()
+    if stream_number:
+        server.peers[stream_number].close()
     else:
         server.fail("hello", cut_reply(0))
     lost = recorder.wait_for("ServerDescriptionChanged Unknown").new_description
@@ -80,7 +80,7 @@ def test_failed_check_resets_round_trip_times(connect: Any, server: ScriptedServ
     assert lost.min_round_trip_time == 0
     description = recorder.wait_for("ServerDescriptionChanged Standalone").new_description
     assert description.round_trip_time > 0
-    if not streams_on:  # the RTT monitor of a streaming server may already have added samples
+    if not stream_number:  # the RTT monitor of a streaming server may already have added samples
         assert description.min_round_trip_time == 0
 
 
@@ -137,16 +137,16 @@ def test_reply_to_rtt_monitor_causes_no_event_or_description_change(
     stream_server.hello_edit = lambda command, reply: (
         reply if "topologyVersion" in command else {**reply, "msg": "isdbgrid", "setName": "other", "maxWireVersion": 8}
     )
-    seen = len(plain_hellos(stream_server))
-    eventually(lambda: len(plain_hellos(stream_server)) > seen + 3)
+    seen_count = len(plain_hellos(stream_server))
+    eventually(lambda: len(plain_hellos(stream_server)) > seen_count + 3)
     assert {*recorder.event_lines} == {"HeartbeatStarted awaited", "HeartbeatSucceeded awaited"}
     assert description_of(client, stream_server).server_type_name == "Standalone"
 
 
 @pytest.mark.requirement("SM-76", "SM-124")
-@pytest.mark.parametrize("error", [True, False], ids=["network error", "command error"])
+@pytest.mark.parametrize("is_network_error", [True, False], ids=["network error", "command error"])
 def test_rtt_monitor_errors_keep_server_description_and_samples(
-    connect: Any, stream_server: ScriptedServer, recorder: Any, error: Any
+    connect: Any, stream_server: ScriptedServer, recorder: Any, is_network_error: bool
 ) -> None:
     client = connect(stream_server, heartbeat_interval=0.02)
     recorder.wait_for("PoolReady")
@@ -156,7 +156,7 @@ def test_rtt_monitor_errors_keep_server_description_and_samples(
     def fail_rtt_hello(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
         if "topologyVersion" in command:
             return reply
-        if error:
+        if is_network_error:
             raise ConnectionResetError
         return {"ok": 0, "code": 91, "errmsg": "going down"}
 
@@ -168,6 +168,6 @@ def test_rtt_monitor_errors_keep_server_description_and_samples(
     assert known.round_trip_time > 0
     assert known.min_round_trip_time > 0
     stream_server.hello_edit = None
-    seen = len(plain_hellos(stream_server))
-    eventually(lambda: len(plain_hellos(stream_server)) > seen)
+    seen_count = len(plain_hellos(stream_server))
+    eventually(lambda: len(plain_hellos(stream_server)) > seen_count)
     assert [next(iter(command)) for command in stream_server.commands("handshake")][-1] == "ismaster"

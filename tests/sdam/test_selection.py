@@ -1,4 +1,6 @@
-"""Server selection waits for a suitable server, wakes after a topology change, and chooses a server."""
+"""Server selection waits for a suitable server, wakes after a topology change, and chooses
+a server.
+"""
 
 from __future__ import annotations
 
@@ -49,19 +51,19 @@ def test_topology_change_during_selector_call_wakes_all_waiting_operations(
     selector = ChangingSelector(accepts=False)
     client = connect(stream_server, heartbeatFrequencyMS=60_000, server_selector=selector, maxPoolSize=1)
     eventually(lambda: awaitable_hellos(stream_server))
-    served: list[int] = []
+    served_waiters: list[int] = []
 
     def find(number: int) -> None:
         client.db.c.find_one()
-        served.append(number)
+        served_waiters.append(number)
 
     waiters = [gevent.spawn(find, number) for number in range(5)]
-    eventually(lambda: client._topology.selector.waiting == 5)
+    eventually(lambda: client._topology.selector.waiter_count == 5)
     selector.calls = 0
     selector.change = lambda: client._topology.selector.wake_waiters(client._topology.description)
     stream_server.changed()
     gevent.joinall(waiters, timeout=5, raise_error=True)
-    assert served == [1, 0, 2, 3, 4]  # the topology changed during the selector call for waiter 1
+    assert served_waiters == [1, 0, 2, 3, 4]  # the topology changed during the selector call for waiter 1
 
 
 def test_constant_topology_changes_do_not_delay_server_selection_timeout(
@@ -70,7 +72,7 @@ def test_constant_topology_changes_do_not_delay_server_selection_timeout(
     client = connect(stream_server, server_selector=CountingSelector(accepts=False), serverSelectionTimeoutMS=1000)
     eventually(lambda: awaitable_hellos(stream_server))
     waiter = gevent.spawn(client.db.c.find_one)
-    eventually(lambda: client._topology.selector.waiting)
+    eventually(lambda: client._topology.selector.waiter_count)
     virtual_time.suspend(1.0)
     for _ in range(20):
         client._topology.selector.wake_waiters(client.topology_description)
@@ -107,7 +109,7 @@ def test_slow_mongos_receives_fewer_operations() -> None:
     """
     recorder = Recorder()
 
-    def run_finds(greenlets: int, finds_per_greenlet: int) -> Counter[Any]:
+    def run_finds(greenlet_count: int, finds_per_greenlet: int) -> Counter[Any]:
         """Run `find` operations in several greenlets. Return the number of commands by server
         address.
         """
@@ -117,7 +119,7 @@ def test_slow_mongos_receives_fewer_operations() -> None:
                 client.db.c.find_one()
 
         recorder.clear()
-        gevent.joinall([gevent.spawn(find) for _ in range(greenlets)], raise_error=True)
+        gevent.joinall([gevent.spawn(find) for _ in range(greenlet_count)], raise_error=True)
         return Counter(event.connection_id for event in recorder.events_named("CommandStarted"))
 
     with scripted_mongos() as slow, scripted_mongos() as other:

@@ -11,7 +11,7 @@ from bson import Int64, ObjectId
 from gmongo.testing import Deployment
 from tests.simulation.servers.wire_client import WireClient
 
-LONG = 60_000  # milliseconds
+LONG_WAIT_MS = 60_000
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def current_topology_version(client: WireClient) -> Any:
     return client.run({"hello": 1})["topologyVersion"]
 
 
-def awaitable_hello(version: Any, milliseconds: int = LONG) -> dict[str, Any]:
+def awaitable_hello(version: Any, milliseconds: int = LONG_WAIT_MS) -> dict[str, Any]:
     return {"hello": 1, "topologyVersion": version, "maxAwaitTimeMS": Int64(milliseconds)}
 
 

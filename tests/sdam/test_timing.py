@@ -63,21 +63,21 @@ def test_minimum_heartbeat_frequency_is_not_an_option() -> None:
 def test_polling_monitor_starts_check_one_interval_after_previous_check(
     connect: Any, poll_server: ScriptedServer, recorder: Any
 ) -> None:
-    clock = CheckTimes()
-    connect(poll_server, heartbeat_interval=0.06, event_listeners=[clock])
-    assert min(clock.wait_for_pauses(3)) >= 0.055
+    check_times = CheckTimes()
+    connect(poll_server, heartbeat_interval=0.06, event_listeners=[check_times])
+    assert min(check_times.wait_for_pauses(3)) >= 0.055
 
 
 @pytest.mark.requirement("SM-36")
 @pytest.mark.usefixtures("quick_checks")
 def test_heartbeat_interval_starts_at_end_of_slow_check(connect: Any, poll_server: ScriptedServer) -> None:
-    clock, gate = CheckTimes(), Event()
+    check_times, gate = CheckTimes(), Event()
     poll_server.fail("hello", hold_reply(gate))
-    connect(poll_server, heartbeat_interval=0.06, event_listeners=[clock])
+    connect(poll_server, heartbeat_interval=0.06, event_listeners=[check_times])
     poll_server.wait_for("hello")
     gevent.sleep(0.1)
     gate.set()
-    assert min(clock.wait_for_pauses(3)) >= 0.055
+    assert min(check_times.wait_for_pauses(3)) >= 0.055
 
 
 @pytest.mark.requirement("SM-05", "SM-24", "SM-120")
@@ -119,8 +119,8 @@ def test_request_for_check_during_check_is_ignored(connect: Any, poll_server: Sc
 
 @pytest.mark.requirement("SM-26", "SM-33", "SM-34", "SM-119")
 def test_requested_checks_are_at_least_500_ms_apart(connect: Any, poll_server: ScriptedServer) -> None:
-    clock = CheckTimes()
-    client = connect(poll_server, event_listeners=[clock])
+    check_times = CheckTimes()
+    client = connect(poll_server, event_listeners=[check_times])
 
     def request_checks_repeatedly() -> None:
         while True:
@@ -128,7 +128,7 @@ def test_requested_checks_are_at_least_500_ms_apart(connect: Any, poll_server: S
             gevent.sleep(0.01)
 
     requests = gevent.spawn(request_checks_repeatedly)
-    pauses = clock.wait_for_pauses(3)
+    pauses = check_times.wait_for_pauses(3)
     requests.kill()
     assert 0.5 <= min(pauses) <= max(pauses) < 0.6
 
@@ -201,9 +201,9 @@ def test_connect_timeout_of_zero_disables_timeout_of_checks(
     server.answering.clear()
     wait_for_absent_events(0.2)
     assert recorder.events_named("HeartbeatFailed") == []
-    seen = len(recorder.events_named("HeartbeatSucceeded"))
+    seen_count = len(recorder.events_named("HeartbeatSucceeded"))
     server.answering.set()
-    recorder.wait_for("HeartbeatSucceeded", seen + 2)
+    recorder.wait_for("HeartbeatSucceeded", seen_count + 2)
 
 
 def test_server_selection_try_once_is_rejected_as_keyword_and_ignored_in_uri() -> None:

@@ -85,18 +85,18 @@ def test_pool_of_removed_server_is_closed_and_not_cleared(clear_cause: Exception
     topology.close()
 
 
-_MEMBER = {"ok": 1, "setName": "rs", "hosts": ["a:27017"]}
+_MEMBER_HELLO = {"ok": 1, "setName": "rs", "hosts": ["a:27017"]}
 
 
 @pytest.mark.parametrize(
     ("options", "hello", "becomes_ready"),
     [
         ("", {"ok": 1}, True),
-        ("replicaSet=rs", {**_MEMBER, "secondary": True}, True),
-        ("replicaSet=rs", {**_MEMBER, "arbiterOnly": True}, False),
-        ("replicaSet=rs", {**_MEMBER, "secondary": True, "hidden": True}, False),
+        ("replicaSet=rs", {**_MEMBER_HELLO, "secondary": True}, True),
+        ("replicaSet=rs", {**_MEMBER_HELLO, "arbiterOnly": True}, False),
+        ("replicaSet=rs", {**_MEMBER_HELLO, "secondary": True, "hidden": True}, False),
         ("replicaSet=rs", {"ok": 1, "isreplicaset": True}, False),
-        ("directConnection=true", {**_MEMBER, "arbiterOnly": True}, True),
+        ("directConnection=true", {**_MEMBER_HELLO, "arbiterOnly": True}, True),
         ("directConnection=true", {"ok": 1, "isreplicaset": True}, True),
     ],
 )
@@ -170,20 +170,20 @@ def test_closed_topology_ignores_check_results_and_errors() -> None:
     connection = Connection(A)
     connection.hello = Hello({"ok": 1}, 0.25)
     topology.close()
-    ended = topology.description
+    final_description = topology.description
     topology.server_checked(ServerDescription(A, {"ok": 1}))
     topology.server_checked(ServerDescription(A, error=OSError()))
     topology.connection_established(connection)
     topology.handle_error(connection, AutoReconnect("x"))
     topology.close()
-    assert topology.description is ended and not topology.servers
+    assert topology.description is final_description and not topology.servers
 
 
 REPLICA_SET = "mongodb://a,b,c/?replicaSet=rs"
 SECONDARY = {"ok": 1, "setName": "rs", "hosts": ["a", "b", "c"], "secondary": True, "maxWireVersion": 21}
 PRIMARY = {**SECONDARY, "secondary": False, "isWritablePrimary": True}
 UNMATCHED_TAGS = Secondary([{"dc": "x"}])
-OTHERS = ["d:27017", "e:27017", "f:27017"]
+OTHER_HOSTS = ["d:27017", "e:27017", "f:27017"]
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ OTHERS = ["d:27017", "e:27017", "f:27017"]
         ({"b": SECONDARY}, Primary(), "No primary available"),
         ({"b": SECONDARY}, UNMATCHED_TAGS, f"No replica set members match selector {UNMATCHED_TAGS!r}"),
         (
-            {"a": {**PRIMARY, "hosts": OTHERS}, "d": OSError("gone"), "f": OSError("lost")},
+            {"a": {**PRIMARY, "hosts": OTHER_HOSTS}, "d": OSError("gone"), "f": OSError("lost")},
             WRITABLE,
             "gone, lost (addresses from the replica set configuration; the options of the client have other addresses)",
         ),
@@ -216,11 +216,11 @@ def test_server_selection_error_names_reason(check_results: Any, selector: Any, 
 def test_server_selection_from_cache_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     topology = open_topology("mongodb://a/")
     topology.server_checked(ServerDescription(A, {"ok": 1, "maxWireVersion": 21}, 0.1))
-    for level, lines in ((logging.INFO, 0), (logging.DEBUG, 2), (logging.DEBUG, 2)):
+    for level, line_count in ((logging.INFO, 0), (logging.DEBUG, 2), (logging.DEBUG, 2)):
         caplog.clear()
         with caplog.at_level(level, "gmongo.serverSelection"):
             topology.select_server(WRITABLE, "find")
-        assert len(caplog.records) == lines
+        assert len(caplog.records) == line_count
     topology.close()
 
 

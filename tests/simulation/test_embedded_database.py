@@ -19,7 +19,7 @@ from tests.support.programs import ROOT, environment, run_python
 
 pytest.importorskip("nx_27017", reason="the embedded database needs nx-27017")
 
-PARENT = """
+PARENT_PROGRAM = """
 {patch}
 import time
 from gmongo.testing import EmbeddedDatabase
@@ -27,7 +27,7 @@ database = EmbeddedDatabase(engine={engine!r}).start()
 print(database.port, flush=True)
 {then}
 """
-PATCH = "from gevent import monkey; monkey.patch_all()"
+PATCH_STATEMENT = "from gevent import monkey; monkey.patch_all()"
 needs_mongod = pytest.mark.skipif(embedded.default_engine() != "mongod", reason="no mongod runs here")
 
 
@@ -66,8 +66,8 @@ def count_after_insert(uri: str) -> int:
 
 def test_databases_start_in_parallel_while_other_greenlets_run(temporary_directory, monkeypatch):
     # The test delays the readiness of each database until this greenlet has run five times.
-    real = nx_server.find_process
-    monkeypatch.setattr(nx_server, "find_process", lambda *given: real(*given) if ticks > 5 else None)
+    find_process = nx_server.find_process_id
+    monkeypatch.setattr(nx_server, "find_process_id", lambda *given: find_process(*given) if ticks > 5 else None)
     databases = [EmbeddedDatabase() for _ in range(3)]
     ticks = 0
     starting = [gevent.spawn(database.start) for database in databases]
@@ -109,9 +109,9 @@ def test_uri_of_database_before_start_raises_error():
 
 
 @pytest.mark.parametrize("engine", ["nx", pytest.param("mongod", marks=needs_mongod)])
-@pytest.mark.parametrize("patch", ["", PATCH], ids=["not patched", "patched"])
+@pytest.mark.parametrize("patch", ["", PATCH_STATEMENT], ids=["not patched", "patched"])
 def test_server_ends_after_kill_of_parent(patch, engine, temporary_directory):
-    program = PARENT.format(patch=patch, engine=engine, then="time.sleep(60)")
+    program = PARENT_PROGRAM.format(patch=patch, engine=engine, then="time.sleep(60)")
     parent = subprocess.Popen(
         [sys.executable, "-c", program], cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True
     )
@@ -124,15 +124,15 @@ def test_server_ends_after_kill_of_parent(patch, engine, temporary_directory):
     assert becomes_true(lambda: list(temporary_directory.iterdir()) == [])
 
 
-@pytest.mark.parametrize("patch", ["", PATCH], ids=["not patched", "patched"])
+@pytest.mark.parametrize("patch", ["", PATCH_STATEMENT], ids=["not patched", "patched"])
 def test_server_ends_after_exit_of_parent_that_did_not_stop_database(patch, temporary_directory):
-    done = run_python("-c", PARENT.format(patch=patch, engine="nx", then=""))
+    done = run_python("-c", PARENT_PROGRAM.format(patch=patch, engine="nx", then=""))
     assert done.returncode == 0, done.stderr
     assert becomes_true(lambda: not is_listening(int(done.stdout)))
     assert becomes_true(lambda: list(temporary_directory.iterdir()) == [])
 
 
-@pytest.mark.parametrize("patch", ["", PATCH], ids=["not patched", "patched"])
+@pytest.mark.parametrize("patch", ["", PATCH_STATEMENT], ids=["not patched", "patched"])
 def test_stop_after_server_crash_sends_no_signal(patch):
     # After the crash, another program may have the process group ID of the server, and must get no
     # signal.
@@ -180,16 +180,16 @@ def test_database_uses_second_port_if_first_port_is_in_use(answer, monkeypatch):
         connection.sendall(answer)
         connection.close()
 
-    taken = StreamServer(("127.0.0.1", 0), reply)
-    taken.start()
-    ports = [taken.server_port]
+    other_server = StreamServer(("127.0.0.1", 0), reply)
+    other_server.start()
+    ports = [other_server.server_port]
     monkeypatch.setattr(nx_server, "_find_free_port", lambda: ports.pop() if ports else free_port())
     try:
         with EmbeddedDatabase() as database:
-            assert database.port != taken.server_port
+            assert database.port != other_server.server_port
             assert count_after_insert(database.uri) == 1
     finally:
-        taken.stop()
+        other_server.stop()
 
 
 def test_start_error_contains_output_of_server(tmp_path, temporary_directory):

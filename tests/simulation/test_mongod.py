@@ -105,9 +105,9 @@ def test_writes_succeed_while_members_are_killed_stopped_and_stepped_down(settin
 def test_restarted_server_still_requires_stable_api_version():
     with EmbeddedReplicaSet(1, require_api_version=True, users={"ada": "lovelace"}) as replica_set:
         replica_set.primary.restart()
-        without = MongoClient(replica_set.uri, serverSelectionTimeoutMS=1000)
-        with without, pytest.raises(ServerSelectionTimeoutError, match="apiVersion parameter is required"):
-            without.test.things.insert_one({})
+        unversioned_client = MongoClient(replica_set.uri, serverSelectionTimeoutMS=1000)
+        with unversioned_client, pytest.raises(ServerSelectionTimeoutError, match="apiVersion parameter is required"):
+            unversioned_client.test.things.insert_one({})
         with MongoClient(replica_set.uri, server_api=ServerApi("1")) as client:
             client.test.things.insert_one({})
 
@@ -200,7 +200,7 @@ def test_error_of_port_in_use_contains_server_log_and_no_file_remains(temporary_
     with socket.create_server(("127.0.0.1", 0)) as taken:
         found = server.Server(program.find_program(), server.Settings(), port=taken.getsockname()[1])
         try:
-            with pytest.raises(EmbeddedDatabaseError, match=r"(?s)Another program uses the port.*log ends with"):
+            with pytest.raises(EmbeddedDatabaseError, match=r"(?s)Another program uses the port.*log of mongod ends with"):
                 found.start(float("inf"))
         finally:
             found.end()
@@ -215,7 +215,7 @@ def test_data_path_that_is_no_folder_is_refused_and_no_file_remains(tmp_path, te
     assert list(temporary_directory.iterdir()) == []
 
 
-TESTS = """
+TEST_MODULE = """
 import pytest
 
 @pytest.mark.parametrize("number", range(6))
@@ -229,18 +229,18 @@ def test_database_is_empty(number, mongodb_database, mongodb_server):
 
 @needs_mongod
 @pytest.mark.long
-@pytest.mark.parametrize(("options", "servers"), [((), 1), (("-n", "2"), 2), (("-n", "2", "--mongodb-shared"), 1)])
-def test_plugin_starts_one_server_for_each_process_or_one_shared_server(options, servers, tmp_path):
-    (tmp_path / "test_users.py").write_text(TESTS)
+@pytest.mark.parametrize(("options", "server_count"), [((), 1), (("-n", "2"), 2), (("-n", "2", "--mongodb-shared"), 1)])
+def test_plugin_starts_one_server_for_each_process_or_one_shared_server(options, server_count, tmp_path):
+    (tmp_path / "test_users.py").write_text(TEST_MODULE)
     plugin = "gmongo.testing.pytest_plugin"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", plugin, *options]
     done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
     assert "6 passed" in done.stdout, done.stdout + done.stderr
-    assert len(set((tmp_path / "ports.txt").read_text().split())) == servers
+    assert len(set((tmp_path / "ports.txt").read_text().split())) == server_count
 
 
-def test_unreachable_server_of_mongodb_uri_ends_each_test_before_it_starts(tmp_path):
-    (tmp_path / "test_users.py").write_text(TESTS)
+def test_unreachable_server_of_mongodb_uri_ends_each_test_before_start(tmp_path):
+    (tmp_path / "test_users.py").write_text(TEST_MODULE)
     variables = {**environment(), "MONGODB_URI": "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=100"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "gmongo.testing.pytest_plugin"]
     done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)

@@ -21,10 +21,10 @@ import pytest
 from gmongo.testing import DeploymentProcess
 
 SOURCES = Path(__file__).with_name("drivers")
-BUILT = os.environ.get("OTHER_DRIVERS", "")
-KINDS = {"standalone": {}, "replica_set": {}, "sharded": {"mongos": 1}, "load_balanced": {"services": 1}}
+BUILD_FOLDER = os.environ.get("OTHER_DRIVERS", "")
+SETTINGS_BY_KIND = {"standalone": {}, "replica_set": {}, "sharded": {"mongos": 1}, "load_balanced": {"services": 1}}
 
-pytestmark = pytest.mark.skipif(not BUILT, reason="OTHER_DRIVERS names no folder for the built programs")
+pytestmark = pytest.mark.skipif(not BUILD_FOLDER, reason="OTHER_DRIVERS names no folder for the built programs")
 
 
 class Language(NamedTuple):
@@ -58,7 +58,7 @@ def command(request) -> list[str]:
     language = LANGUAGES[request.param]
     if shutil.which(language.tool) is None:
         pytest.skip(f"there is no {language.tool}")
-    folder = Path(BUILT, request.param)
+    folder = Path(BUILD_FOLDER, request.param)
     shutil.copytree(SOURCES / request.param, folder, dirs_exist_ok=True)
     subprocess.run(language.build, shell=True, cwd=folder, check=True, timeout=3600)
     return ["env", "-C", str(folder), *language.command.split()]
@@ -95,10 +95,10 @@ def running_program(command: list[str], *arguments: str) -> Iterator[Client]:
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SETTINGS_BY_KIND)
 def test_other_driver_continues_after_closed_connections(command: list[str], kind: str) -> None:
     with (
-        getattr(DeploymentProcess, kind)(**KINDS[kind]) as deployment,
+        getattr(DeploymentProcess, kind)(**SETTINGS_BY_KIND[kind]) as deployment,
         running_program(command, deployment.uri, kind) as client,
     ):
         for member in deployment.members:

@@ -24,7 +24,7 @@ from tests.support.server import ScriptedServer
 
 KNOWN_FIELDS = {"version", "style", "description", "runOn", "failPoint", "poolOptions", "operations"}
 KNOWN_FIELDS |= {"error", "events", "ignore"}
-ANYTHING = (42, "42")
+ANY_VALUE_MARKERS = (42, "42")
 
 # Class name of an event -> name of the event in the specification, if the names differ.
 EVENT_NAMES = {
@@ -88,7 +88,7 @@ class CmapTest:
         self._case = case
         self._transcript = EventRecorder()
         self._threads: dict[str, Thread] = {}
-        self._labels: dict[str, Connection] = {}
+        self._labelled_connections: dict[str, Connection] = {}
 
     def run(self) -> None:
         with ScriptedServer() as server:
@@ -131,8 +131,8 @@ class CmapTest:
             return error
         return None
 
-    # Each method runs one operation of the official files. After `_op_`, its name is the operation
-    # name.
+    # Each method runs one operation of the official files. The name of a method is `_op_` and the
+    # name of the operation.
 
     def _op_start(self, target: str) -> None:
         self._threads[target] = Thread()
@@ -149,10 +149,10 @@ class CmapTest:
     def _op_checkOut(self, label: str | None = None) -> None:
         connection = self._pool.check_out()
         if label is not None:
-            self._labels[label] = connection
+            self._labelled_connections[label] = connection
 
     def _op_checkIn(self, connection: str) -> None:
-        self._pool.check_in(self._labels[connection])
+        self._pool.check_in(self._labelled_connections[connection])
 
     def _op_clear(self, interruptInUseConnections: bool = False) -> None:
         self._pool.clear(interrupt=interruptInUseConnections)
@@ -193,7 +193,7 @@ def matches(expected: Any, actual: Any) -> bool:
 
     An actual document may have additional fields.
     """
-    if expected in ANYTHING:
+    if expected in ANY_VALUE_MARKERS:
         return actual is not None
     if isinstance(expected, dict):
         return all(key in actual and matches(value, actual[key]) for key, value in expected.items())

@@ -19,12 +19,12 @@ from typing import Any
 
 import pytest
 
-HOW_TO_GET_THEM = (
+HOW_TO_GET_TESTS = (
     "the official tests are missing: clone https://github.com/mongodb/specifications and set"
     " GMONGO_SPEC_TESTS to the folder 'source' of the clone"
 )
 
-CONTRADICTED: dict[tuple[str, str], str] = {
+CONTRADICTED_CASES: dict[tuple[str, str], str] = {
     (
         "connection-string",
         "should throw an exception if username and password provided (MONGODB-AWS)",
@@ -36,7 +36,7 @@ CONTRADICTED: dict[tuple[str, str], str] = {
 }
 """(file, case) of each official case that must fail with gmongo -> the reason of the failure."""
 
-DATA = (
+DATA_GLOBS = (
     "corpus.json",
     "corpus-encrypted.json",
     "corpus-key-*.json",
@@ -158,7 +158,7 @@ def path_of(name: str) -> Path:
     Skip the current test if the official tests do not exist.
     """
     if specifications_folder() is None:
-        pytest.skip(HOW_TO_GET_THEM)
+        pytest.skip(HOW_TO_GET_TESTS)
     (path,) = (file.path for file in all_files() if file.path.name == name)
     return path
 
@@ -168,17 +168,17 @@ def cases(kind: str) -> list[Any]:
     parameters = [
         _parameter(file, case["description"], case) for file in files_of_kind(kind) for case in file.document["tests"]
     ]
-    return parameters or [pytest.param(None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
+    return parameters or [pytest.param(None, marks=pytest.mark.skip(reason=HOW_TO_GET_TESTS))]
 
 
 def files(kind: str, id_suffix: str = "") -> list[Any]:
     """Return each file of a kind, as parameters for :func:`pytest.mark.parametrize`."""
     parameters = [_parameter(file, id_suffix, file.document) for file in files_of_kind(kind)]
-    return parameters or [pytest.param(None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
+    return parameters or [pytest.param(None, marks=pytest.mark.skip(reason=HOW_TO_GET_TESTS))]
 
 
 def _parameter(file: SpecFile, case: str, value: Any) -> Any:
-    reason = CONTRADICTED.get((file.path.stem, case))
+    reason = CONTRADICTED_CASES.get((file.path.stem, case))
     marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
     inner = "/".join(file.path.parts[-2:]).removesuffix(".json")
     return pytest.param(value, id=f"{file.folder}/{inner}: {case}" if case else f"{file.folder}/{inner}", marks=marks)

@@ -30,7 +30,7 @@ from tests.support.dns import Host, Network
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
 
-PARSED = {
+RESULT_FIELDS = {
     "user": "username",
     "password": "password",
     "db": "database",
@@ -46,7 +46,7 @@ BLOGS = "blogs.mongodb.com"
 
 @pytest.fixture
 def network_with_records(network: Network) -> Network:
-    add_all_records(network.names)
+    add_all_records(network.name_server)
     return network
 
 
@@ -73,7 +73,7 @@ def test_seeds_and_options_equal_official_case(network_with_records: Network, ca
     for name, value in case["options"].items():
         assert result["options"]["tls" if name == "ssl" else name] == value
     for name, value in case.get("parsed_options", {}).items():
-        assert result[PARSED[name]] == value
+        assert result[RESULT_FIELDS[name]] == value
 
 
 def member_hello(port: int) -> Callable[[ScriptedServer], dict[str, Any]]:
@@ -94,7 +94,7 @@ def load_balanced_hello(_port: int) -> Callable[[ScriptedServer], dict[str, Any]
     return lambda _server: {"msg": "isdbgrid", "serviceId": service}
 
 
-def servers_of(case: dict[str, Any]) -> tuple[tuple[int, ...], Callable[[int], Any]]:
+def ports_and_hello_of(case: dict[str, Any]) -> tuple[tuple[int, ...], Callable[[int], Any]]:
     """Return the ports in the SRV records of a case, and a function that describes its servers."""
     if case["options"].get("loadBalanced"):
         return (8000,), load_balanced_hello
@@ -106,10 +106,10 @@ def servers_of(case: dict[str, Any]) -> tuple[tuple[int, ...], Callable[[int], A
 @contextmanager
 def deployment(network: Network, case: dict[str, Any]) -> Iterator[None]:
     """While the block runs, run the servers that a case expects."""
-    ports, kind = servers_of(case)
+    ports, hello_of_port = ports_and_hello_of(case)
     with ExitStack() as stack:
         for port in ports:
-            server = stack.enter_context(ScriptedServer(member=kind(port), streams=True))
+            server = stack.enter_context(ScriptedServer(member=hello_of_port(port), streams=True))
             network.ports[port] = server.port
         yield
 
@@ -119,7 +119,7 @@ def deployment(network: Network, case: dict[str, Any]) -> Iterator[None]:
 def test_client_discovers_servers_of_official_case(network_with_records: Network, case: Any, connect: bool) -> None:
     network = network_with_records
     with gevent.Timeout(10), deployment(network, case), MongoClient(case["uri"], tls=False, connect=connect) as client:
-        assert bool(network.names.questions) is connect
+        assert bool(network.name_server.questions) is connect
         if not connect:
             assert client.is_primary
         for name, value in case["options"].items():
@@ -138,7 +138,7 @@ def add_records(network: Network, name: str, *targets: str) -> str:
     """Add an SRV record for each of `targets`, with the given name, and return a URI that contains
     the name.
     """
-    network.names.hosts[f"_mongodb._tcp.{name}"] = [Host(target, 27017) for target in targets]
+    network.name_server.hosts[f"_mongodb._tcp.{name}"] = [Host(target, 27017) for target in targets]
     return f"mongodb+srv://{name}"
 
 
@@ -241,14 +241,14 @@ def test_trailing_dot_of_name_or_host_is_removed(network: Network) -> None:
 
 
 def test_client_creation_with_silent_name_server_raises_configuration_error(network: Network) -> None:
-    network.names.silent = True
+    network.name_server.silent = True
     with pytest.raises(ConfigurationError, match=f"DNS gave no SRV records of _mongodb._tcp.{BLOGS}"):
         hosts_of(f"mongodb+srv://{BLOGS}", connectTimeoutMS=100)
 
 
 # Tests of clients with connect=False, whose first operation sends the DNS queries
 
-NAME = "db.mongodb.com"
+DB_HOST = "db.mongodb.com"
 
 
 @pytest.fixture
@@ -256,8 +256,8 @@ def lazy_client(network: Network) -> Iterator[Callable[..., MongoClient[dict[str
     """Yield a function that creates clients, which connect to a standalone at their first
     operation.
     """
-    uri = add_records(network, BLOGS, NAME)
-    network.names.addresses[NAME] = "127.0.0.1"
+    uri = add_records(network, BLOGS, DB_HOST)
+    network.name_server.addresses[DB_HOST] = "127.0.0.1"
     with gevent.Timeout(15), ExitStack() as stack:
         network.ports[27017] = stack.enter_context(ScriptedServer()).port
 
@@ -296,20 +296,20 @@ def ping(client: MongoClient[dict[str, Any]]) -> float:
 
 
 def test_first_operation_of_client_with_connect_false_sends_dns_queries(lazy_client: Any, network: Network) -> None:
-    network.names.texts[BLOGS] = [["authSource=users"]]
+    network.name_server.texts[BLOGS] = [["authSource=users"]]
     client = lazy_client()
     assert repr(client).startswith(f"MongoClient(host='mongodb+srv://{BLOGS}', ")
     assert list(client.topology_description.server_descriptions()) == [(BLOGS, None)]
     assert client.nodes == frozenset() and client.primary is None and client.pool_stats() == []
     assert client.options.merged.get("authsource") is None
     before = hash(client)
-    assert network.names.questions == []
-    assert client.address == (NAME, 27017)
-    assert network.names.questions == [(f"_mongodb._tcp.{BLOGS}", "SRV"), (BLOGS, "TXT")]
-    assert repr(client).startswith(f"MongoClient(host=['{NAME}:27017'], ")
-    assert client.nodes == {(NAME, 27017)} and client.options.merged["authsource"] == "users"
+    assert network.name_server.questions == []
+    assert client.address == (DB_HOST, 27017)
+    assert network.name_server.questions == [(f"_mongodb._tcp.{BLOGS}", "SRV"), (BLOGS, "TXT")]
+    assert repr(client).startswith(f"MongoClient(host=['{DB_HOST}:27017'], ")
+    assert client.nodes == {(DB_HOST, 27017)} and client.options.merged["authsource"] == "users"
     assert hash(client) == before and client == lazy_client()
-    assert ping(client) == 1 and len(network.names.questions) == 2
+    assert ping(client) == 1 and len(network.name_server.questions) == 2
 
 
 @with_cases
@@ -318,14 +318,14 @@ def test_invalid_option_raises_error_without_dns_query(
 ) -> None:
     with pytest.raises(ConfigurationError, match=message):
         lazy_client(**options)
-    assert network.names.questions == []
+    assert network.name_server.questions == []
 
 
 @pytest.mark.parametrize("option", ["serverSelectionTimeoutMS", "timeoutMS", "gmongo.timeout"])
 def test_operation_with_silent_name_server_raises_timeout_error_within_limit(
     lazy_client: Any, network: Network, option: str
 ) -> None:
-    network.names.silent = True
+    network.name_server.silent = True
     client = lazy_client(connectTimeoutMS=60_000, **({} if "." in option else {option: 50}))
     for _ in range(2):
         with (
@@ -338,24 +338,24 @@ def test_operation_with_silent_name_server_raises_timeout_error_within_limit(
 
 @pytest.mark.parametrize("fault", ["failure", "host", "option"])
 def test_operation_after_failed_dns_query_sends_new_query(lazy_client: Any, network: Network, fault: str) -> None:
-    names, client = network.names, lazy_client()
+    name_server, client = network.name_server, lazy_client()
     if fault == "failure":
-        names.failure = RCODE.SERVFAIL
+        name_server.failure = RCODE.SERVFAIL
     elif fault == "host":
-        names.hosts[f"_mongodb._tcp.{BLOGS}"] = [Host("db.evil.com", 27017)]
+        name_server.hosts[f"_mongodb._tcp.{BLOGS}"] = [Host("db.evil.com", 27017)]
     else:
-        names.texts[BLOGS] = [["tls=false"]]
+        name_server.texts[BLOGS] = [["tls=false"]]
     waiting = [gevent.spawn(ping, client) for _ in range(2)]
     gevent.joinall(waiting)
     errors = [each.exception for each in waiting]
     assert [type(error) for error in errors] == [ConfigurationError] * 2 and errors[0] is not errors[1]
     assert [str(error) for error in errors] == [str(errors[0])] * 2 and BLOGS in str(errors[0])
-    query_count = len(names.questions)
+    query_count = len(name_server.questions)
     gevent.sleep(0)
-    assert len(names.questions) == query_count, "the client queries without an operation"
-    names.failure = None
-    names.texts.clear()
-    add_records(network, BLOGS, NAME)
+    assert len(name_server.questions) == query_count, "the client sent a DNS query without an operation"
+    name_server.failure = None
+    name_server.texts.clear()
+    add_records(network, BLOGS, DB_HOST)
     assert ping(client) == 1
 
 

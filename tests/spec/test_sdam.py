@@ -59,12 +59,12 @@ def apply_error(topology: Topology, application_error: dict[str, Any]) -> None:
     pool = topology.servers[address].pool
     connection = Connection(address)
     connection.generation = application_error.get("generation", pool.generation)
-    before = application_error["when"] == "beforeHandshakeCompletes"
-    if before:
+    during_handshake = application_error["when"] == "beforeHandshakeCompletes"
+    if during_handshake:
         label_connect_error(error)
-    if not before:
+    if not during_handshake:
         connection.hello = Hello({"ok": 1, "maxWireVersion": application_error["maxWireVersion"]}, 0)
-    topology.handle_error(connection, error, during_handshake=before)
+    topology.handle_error(connection, error, during_handshake=during_handshake)
 
 
 def check_topology(topology: Topology, outcome: dict[str, Any]) -> None:

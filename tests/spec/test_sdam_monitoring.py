@@ -1,4 +1,6 @@
-"""Official tests of the events that a client publishes during server discovery and monitoring (SDAM)."""
+"""Official tests of the events that a client publishes during server discovery and
+monitoring (SDAM).
+"""
 
 from __future__ import annotations
 

@@ -109,9 +109,9 @@ class BusyServer:
 
 @pytest.mark.parametrize("case", files("window"))
 def test_selection_frequencies_in_latency_window_equal_official_case(case: dict[str, Any]) -> None:
-    busy = {each["address"]: each["operation_count"] for each in case["mocked_topology_state"]}
+    operation_counts = {each["address"]: each["operation_count"] for each in case["mocked_topology_state"]}
     window = filter_by_latency([server_from(each) for each in case["topology_description"]["servers"]], 0.015)
-    servers: Any = [BusyServer(s.address, busy[f"{s.address[0]}:{s.address[1]}"]) for s in window]
+    servers: Any = [BusyServer(s.address, operation_counts[f"{s.address[0]}:{s.address[1]}"]) for s in window]
     chosen: Counter[str] = Counter()
     for _ in range(case["iterations"]):
         server = servers[0] if len(servers) == 1 else choose_less_busy(servers)

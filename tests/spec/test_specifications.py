@@ -6,9 +6,9 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from tests.spec.specifications import CONTRADICTED, DATA, HOW_TO_GET_THEM, KINDS, all_files, files_of_kind
+from tests.spec.specifications import CONTRADICTED_CASES, DATA_GLOBS, HOW_TO_GET_TESTS, KINDS, all_files, files_of_kind
 
-pytestmark = pytest.mark.skipif(not all_files(), reason=HOW_TO_GET_THEM)
+pytestmark = pytest.mark.skipif(not all_files(), reason=HOW_TO_GET_TESTS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -18,11 +18,11 @@ def test_each_kind_has_official_files(kind: str) -> None:
 
 def test_each_official_file_has_known_kind_or_is_data_file() -> None:
     unknown = [file.path for file in all_files() if file.kind is None]
-    assert [path for path in unknown if not any(fnmatchcase(path.name, name) for name in DATA)] == []
-    assert [name for name in DATA if not any(fnmatchcase(path.name, name) for path in unknown)] == []
+    assert [path for path in unknown if not any(fnmatchcase(path.name, name) for name in DATA_GLOBS)] == []
+    assert [name for name in DATA_GLOBS if not any(fnmatchcase(path.name, name) for path in unknown)] == []
 
 
 def test_each_case_in_table_of_contradicted_cases_exists() -> None:
     existing = {(file.path.stem, case["description"]) for kind in ("credential", "uri") for file in files_of_kind(kind)
              for case in file.document["tests"]}  # fmt: skip
-    assert set(CONTRADICTED) <= existing
+    assert set(CONTRADICTED_CASES) <= existing

@@ -59,9 +59,9 @@ class PollingTimer:
         Return the seconds for which the greenlet sleeps after the scan.
         """
         eventually(lambda: self.sleeps)
-        done = len(self.sleeps)
+        sleep_count = len(self.sleeps)
         self._go.set()
-        eventually(lambda: len(self.sleeps) > done)
+        eventually(lambda: len(self.sleeps) > sleep_count)
         return self.sleeps[-1]
 
 
@@ -81,7 +81,7 @@ def polling_timer(monkeypatch: pytest.MonkeyPatch) -> PollingTimer:
 @pytest.fixture
 def mongoses(network: Network) -> Iterator[dict[int, ScriptedServer]]:
     """Yield four scripted mongos, keyed by the ports in their SRV records."""
-    add_all_records(network.names)
+    add_all_records(network.name_server)
     with gevent.Timeout(15), ExitStack() as stack:
         servers = {port: ScriptedServer(member=lambda _server: {"msg": "isdbgrid"}, streams=True) for port in PORTS}
         for port, server in servers.items():
@@ -124,7 +124,7 @@ def test_changed_srv_records_change_servers_of_topology(
 ) -> None:
     client = connect()
     assert ports_of(client) == [27017, 27018]
-    network.names.hosts[TEST1] = records(*ports)
+    network.name_server.hosts[TEST1] = records(*ports)
     polling_timer.run_next_scan()
     assert ports_of(client) == ports
     assert client.admin.command("ping")["ok"] == 1
@@ -136,11 +136,11 @@ def test_changed_srv_records_change_servers_of_topology(
 
 
 DNS_FAULTS: dict[str, Callable[[Network], Any]] = {
-    "6 timeout": lambda network: setattr(network.names, "silent", True),
-    "7 failure": lambda network: setattr(network.names, "failure", RCODE.SERVFAIL),
-    "7 unknown name": lambda network: network.names.hosts.clear(),
-    "8 no records": lambda network: network.names.hosts[TEST1].clear(),
-    "no allowed host": lambda network: network.names.hosts.update({TEST1: [Host("localhost.evil.com", 27017)]}),
+    "6 timeout": lambda network: setattr(network.name_server, "silent", True),
+    "7 failure": lambda network: setattr(network.name_server, "failure", RCODE.SERVFAIL),
+    "7 unknown name": lambda network: network.name_server.hosts.clear(),
+    "8 no records": lambda network: network.name_server.hosts[TEST1].clear(),
+    "no allowed host": lambda network: network.name_server.hosts.update({TEST1: [Host("localhost.evil.com", 27017)]}),
 }
 
 
@@ -158,7 +158,7 @@ def test_failed_srv_query_does_not_change_servers_of_topology(
     fault(network)
     # The short timeout applies only to later queries, because the first query may be slow on a busy
     # machine.
-    if network.names.silent:
+    if network.name_server.silent:
         monkeypatch.setattr(srv, "lookup", lambda name, kind, _timeout, ref: lookup(name, kind, 0.2, ref))
     assert polling_timer.run_next_scan() == 1.234, "the next query must follow after heartbeatFrequencyMS"
     assert ports_of(client) == [27017, 27018]
@@ -170,10 +170,10 @@ def test_successful_srv_query_after_error_restores_polling_interval(
     connect: Any, network: Network, polling_timer: PollingTimer
 ) -> None:
     client = connect(heartbeatFrequencyMS=1234)
-    network.names.failure = RCODE.SERVFAIL
+    network.name_server.failure = RCODE.SERVFAIL
     assert [polling_timer.run_next_scan(), polling_timer.run_next_scan()] == [1.234, 1.234]
-    network.names.failure = None
-    network.names.hosts[TEST1] = records(27019, ttl=120)
+    network.name_server.failure = None
+    network.name_server.hosts[TEST1] = records(27019, ttl=120)
     assert polling_timer.run_next_scan() == 120
     assert ports_of(client) == [27019]
 
@@ -182,17 +182,17 @@ def test_successful_srv_query_after_error_restores_polling_interval(
 
 
 def test_client_of_replica_set_does_not_poll(network: Network, polling_timer: PollingTimer) -> None:
-    add_all_records(network.names)
+    add_all_records(network.name_server)
     fields = {"setName": "repl0", "hosts": ["localhost:27017"], "me": "localhost:27017", "setVersion": 1}
     with ScriptedServer(member=lambda _server: fields) as server:
         network.ports[27017] = server.port
         with MongoClient(f"mongodb+srv://test3.{DOMAIN}/", tls=False) as client:
             eventually(lambda: client.primary)
-            network.names.hosts[TEST3] = records(27018)
-            query_count = len(network.names.questions)
+            network.name_server.hosts[TEST3] = records(27018)
+            query_count = len(network.name_server.questions)
             polling_timer._go.set()
             eventually(lambda: client._topology._srv_monitor._background.greenlet.dead)
-            assert len(network.names.questions) == query_count
+            assert len(network.name_server.questions) == query_count
             assert [port for _host, port in client.nodes] == [27017]
 
 
@@ -208,7 +208,7 @@ def test_scan_adds_all_new_hosts_if_dns_does_not_exceed_srv_max_hosts(
     connect: Any, network: Network, polling_timer: PollingTimer, max_hosts: int, ports: list[int]
 ) -> None:
     client = connect(srvMaxHosts=max_hosts)
-    network.names.hosts[TEST1] = records(*ports)
+    network.name_server.hosts[TEST1] = records(*ports)
     polling_timer.run_next_scan()
     assert ports_of(client) == ports
 
@@ -219,12 +219,12 @@ def test_12_scan_adds_random_new_hosts_if_dns_exceeds_srv_max_hosts(
     client = connect(srvMaxHosts=2)
     new_ports = set()
     for _ in range(40):
-        network.names.hosts[TEST1] = records(27017, 27019, 27020)
+        network.name_server.hosts[TEST1] = records(27017, 27019, 27020)
         polling_timer.run_next_scan()
         old, new = ports_of(client)
         assert old == 27017
         new_ports.add(new)
-        network.names.hosts[TEST1] = records(27017, 27018)
+        network.name_server.hosts[TEST1] = records(27017, 27018)
         polling_timer.run_next_scan()
         assert ports_of(client) == [27017, 27018]
     assert new_ports == {27019, 27020}
@@ -237,7 +237,7 @@ def test_13_srv_service_name_selects_polled_records(
     connect: Any, network: Network, polling_timer: PollingTimer
 ) -> None:
     client = connect(f"mongodb+srv://test22.{DOMAIN}/?srvServiceName=customname")
-    network.names.hosts[TEST22] = records(27019, 27020)
+    network.name_server.hosts[TEST22] = records(27019, 27020)
     polling_timer.run_next_scan()
     assert ports_of(client) == [27019, 27020]
 
@@ -249,8 +249,8 @@ def test_polled_host_outside_of_domain_is_ignored_and_logged(
     connect: Any, network: Network, polling_timer: PollingTimer, caplog: Any
 ) -> None:
     client = connect()
-    network.names.addresses["localhost.evil.com"] = "127.0.0.1"
-    network.names.hosts[TEST1] = [*records(27017), Host("localhost.evil.com", 27019)]
+    network.name_server.addresses["localhost.evil.com"] = "127.0.0.1"
+    network.name_server.hosts[TEST1] = [*records(27017), Host("localhost.evil.com", 27019)]
     polling_timer.run_next_scan()
     assert ports_of(client) == [27017]
     assert "localhost.evil.com" in caplog.text
@@ -261,11 +261,11 @@ def test_allowed_hosts_suffix_applies_to_polled_hosts(
     connect: Any, network: Network, polling_timer: PollingTimer
 ) -> None:
     client = connect(srvAllowedHostsSuffix=".10gen.cc")
-    network.names.addresses["other.10gen.cc"] = "127.0.0.1"
-    network.names.hosts[TEST1] = [*records(27017), Host("other.10gen.cc", 27019)]
+    network.name_server.addresses["other.10gen.cc"] = "127.0.0.1"
+    network.name_server.hosts[TEST1] = [*records(27017), Host("other.10gen.cc", 27019)]
     polling_timer.run_next_scan()
     assert ports_of(client) == [27017, 27019]
-    assert {name for name, kind in network.names.questions if kind == "SRV"} == {TEST1}
+    assert {name for name, kind in network.name_server.questions if kind == "SRV"} == {TEST1}
 
 
 def test_rescan_keeps_connections_to_unchanged_host(
@@ -278,7 +278,7 @@ def test_rescan_keeps_connections_to_unchanged_host(
     before = client.topology_description.server_descriptions()[LOCAL, 27017]
     connections = set(mongoses[27017].peers)
     recorder.clear()
-    network.names.hosts[TEST1] = records(27017, 27019)
+    network.name_server.hosts[TEST1] = records(27017, 27019)
     polling_timer.run_next_scan()
     assert client.topology_description.server_descriptions()[LOCAL, 27017] is before
     assert connections <= set(mongoses[27017].peers)
@@ -291,7 +291,7 @@ def test_polling_interval_is_shortest_ttl_and_at_least_60_seconds(
     connect: Any, network: Network, polling_timer: PollingTimer, ttls: tuple[int, int], seconds: int
 ) -> None:
     connect()
-    network.names.hosts[TEST1] = [Host(LOCAL, port, ttl) for port, ttl in zip((27017, 27018), ttls, strict=True)]
+    network.name_server.hosts[TEST1] = [Host(LOCAL, port, ttl) for port, ttl in zip((27017, 27018), ttls, strict=True)]
     assert polling_timer.run_next_scan() == seconds
 
 
@@ -300,13 +300,13 @@ def test_operation_succeeds_during_dns_query_of_polling_greenlet(
 ) -> None:
     # The timeout is longer than the test, so that the query does not time out.
     client = connect(connectTimeoutMS=60_000)
-    network.names.silent = True
-    query_count = len(network.names.questions)
+    network.name_server.silent = True
+    query_count = len(network.name_server.questions)
     scan = gevent.spawn(polling_timer.run_next_scan)
-    eventually(lambda: len(network.names.questions) > query_count)
+    eventually(lambda: len(network.name_server.questions) > query_count)
     assert client.admin.command("ping")["ok"] == 1
     assert not scan.ready()
-    network.names.silent = False
+    network.name_server.silent = False
     scan.get()
 
 
@@ -321,11 +321,11 @@ def test_close_of_client_ends_polling_during_unanswered_query(
 ) -> None:
     # The timeout is longer than the test, so that the query does not time out.
     client = connect(connectTimeoutMS=60_000)
-    network.names.silent = True
-    query_count = len(network.names.questions)
+    network.name_server.silent = True
+    query_count = len(network.name_server.questions)
     eventually(lambda: polling_timer.sleeps)
     polling_timer._go.set()
-    eventually(lambda: len(network.names.questions) > query_count)
+    eventually(lambda: len(network.name_server.questions) > query_count)
     client.close()
     eventually(lambda: count_polling_greenlets() == 0)
 

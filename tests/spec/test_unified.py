@@ -16,23 +16,23 @@ from zlib import crc32
 import pytest
 
 from gmongo.testing.virtual_time import VirtualTime
-from tests.spec.specifications import HOW_TO_GET_THEM, SpecFile
-from tests.spec.unified.blocked_commands import LEFT_UNANSWERED, leave_unanswered
+from tests.spec.specifications import HOW_TO_GET_TESTS, SpecFile
+from tests.spec.unified.blocked_commands import FILES_LEFT_UNANSWERED, leave_unanswered
 from tests.spec.unified.deployments import Deployments
 from tests.spec.unified.requirements import Setting, settings
 from tests.spec.unified.runner import Run
 from tests.spec.unified.schema import check
-from tests.spec.unified.skips import BY_THE_TEST, REQUIREMENT, RULES, CaseOnTopology, Rule, rule_for, words_of
+from tests.spec.unified.skips import REQUIREMENT, RULES, SKIPPED_BY_TEST, CaseOnTopology, Rule, rule_for, words_of
 from tests.spec.unified.suites import CLIENT_OPTIONS, passing_files, read_file
 from tests.support.tiers import tiers_of
 
 # Cases that contain waits or time limits run in virtual time. In real time, such cases fail on a
 # busy machine: an operation of 50 ms may have a timeout of 75 ms. Cases with encryption need real
 # time, because the key management server and mongocryptd are not part of the simulation.
-_WAITS = frozenset({"timeoutMS", "connectTimeoutMS", "heartbeatFrequencyMS", "blockTimeMS"})
-_WAITS |= frozenset({"wait()", "waitForEvent()"})
-_COSTLY = ("client-side-encryption/", "client-side-operations-timeout/")
-_REAL_TIME = frozenset({"autoEncryptOpts", "clientEncryption"})
+_WAITING_WORDS = frozenset({"timeoutMS", "connectTimeoutMS", "heartbeatFrequencyMS", "blockTimeMS"})
+_WAITING_WORDS |= frozenset({"wait()", "waitForEvent()"})
+_COSTLY_FOLDERS = ("client-side-encryption/", "client-side-operations-timeout/")
+_REAL_TIME_WORDS = frozenset({"autoEncryptOpts", "clientEncryption"})
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def all_cases(tiers: Set[str]) -> list[Any]:
     parameters = [parameter for file in passing_files() for parameter in cases_of(file, tiers)]
-    return parameters or [pytest.param(None, 0, None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
+    return parameters or [pytest.param(None, 0, None, marks=pytest.mark.skip(reason=HOW_TO_GET_TESTS))]
 
 
 def cases_of(file: SpecFile, tiers: Set[str]) -> Iterator[Any]:
@@ -62,9 +62,9 @@ def cases_of(file: SpecFile, tiers: Set[str]) -> Iterator[Any]:
         if not possible:
             yield skipped_case(file, index, name, f"{REQUIREMENT}: no simulated deployment satisfies the requirements")
         elif "skipReason" in case:
-            yield skipped_case(file, index, name, f"{BY_THE_TEST}: {case['skipReason']}")
+            yield skipped_case(file, index, name, f"{SKIPPED_BY_TEST}: {case['skipReason']}")
         else:
-            share = 2 if file.id.startswith(_COSTLY) else 1
+            share = 2 if file.id.startswith(_COSTLY_FOLDERS) else 1
             default_setting = dict(enumerate(possible)).get(crc32(name.encode()) % (share * len(possible)))
             chosen = [setting for setting in possible if ("default" if setting is default_setting else "long") in tiers]
             words = entities | words_of(case) if chosen else entities
@@ -87,7 +87,7 @@ def skipped_case(file: SpecFile, index: int, name: str, reason: str) -> Any:
 
 
 @lru_cache(maxsize=1)
-def content(file: SpecFile) -> dict[str, Any]:
+def read_valid_content(file: SpecFile) -> dict[str, Any]:
     """Validate a file with the JSON schema of the unified test format, and return the content of the
     file.
     """
@@ -99,14 +99,14 @@ def content(file: SpecFile) -> dict[str, Any]:
 def needs_virtual_time(file: SpecFile) -> bool:
     """Return True if the cases of a file contain waits or time limits, and no encryption."""
     words = words_of(file.document)
-    return bool(words & _WAITS) and not words & _REAL_TIME
+    return bool(words & _WAITING_WORDS) and not words & _REAL_TIME_WORDS
 
 
 def test_official_case_passes(file: SpecFile, index: int, setting: Setting, deployments: Deployments) -> None:
-    complete = content(file)
+    complete = read_valid_content(file)
     document = deepcopy({**complete, "tests": complete["tests"][index : index + 1]})
     (case,) = document["tests"]
-    if file.path.stem in LEFT_UNANSWERED:
+    if file.path.stem in FILES_LEFT_UNANSWERED:
         leave_unanswered(document)
     if not needs_virtual_time(file):
         Run(deployments.get(setting), document, case, CLIENT_OPTIONS).run()
@@ -122,6 +122,6 @@ def test_official_case_passes(file: SpecFile, index: int, setting: Setting, depl
 def test_each_skip_rule_applies_to_an_official_case() -> None:
     marks = [mark for parameter in all_cases({"default", "long"}) for mark in parameter.marks]
     reasons = {mark.kwargs["reason"] for mark in marks if mark.name != "long"}
-    if HOW_TO_GET_THEM in reasons:
-        pytest.skip(HOW_TO_GET_THEM)
+    if HOW_TO_GET_TESTS in reasons:
+        pytest.skip(HOW_TO_GET_TESTS)
     assert [rule for rule in RULES if rule.text not in reasons] == []

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gmongo.testing.virtual_time import VirtualTime
-from tests.spec.specifications import HOW_TO_GET_THEM, SpecFile, specifications_folder
+from tests.spec.specifications import HOW_TO_GET_TESTS, SpecFile, specifications_folder
 from tests.spec.unified.deployments import Deployments
 from tests.spec.unified.matching import Matcher, Mismatch
 from tests.spec.unified.requirements import Setting, settings
@@ -37,7 +37,7 @@ def is_rejected(file: SpecFile) -> bool:
     return False
 
 
-@pytest.mark.skipif(specifications_folder() is None, reason=HOW_TO_GET_THEM)
+@pytest.mark.skipif(specifications_folder() is None, reason=HOW_TO_GET_TESTS)
 def test_invalid_file_raises_format_error() -> None:
     assert [file.id for file in invalid_files() if not is_rejected(file)] == []
 
@@ -48,7 +48,7 @@ def failing_cases() -> list[Any]:
         for file in failing_files()
         for index, case in enumerate(file.document["tests"])
     ]
-    return failing or [pytest.param(None, 0, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
+    return failing or [pytest.param(None, 0, marks=pytest.mark.skip(reason=HOW_TO_GET_TESTS))]
 
 
 def _marks(file: SpecFile) -> list[Any]:
@@ -60,7 +60,8 @@ def _marks(file: SpecFile) -> list[Any]:
 @pytest.mark.parametrize(("file", "index"), failing_cases())
 def test_case_in_folder_valid_fail_fails(file: SpecFile, index: int, deployments: Deployments) -> None:
     document = read_file(file)
-    # The runner does not check KMS credentials. If some are missing, libmongocrypt raises ValueError.
+    # The runner does not check KMS credentials. If credentials are missing, libmongocrypt raises
+    # ValueError.
     with pytest.raises((FormatError, AssertionError, ValueError)):
         check(file.document)
         Run(deployments.get(SINGLE), document, document["tests"][index], {}).run()
@@ -121,7 +122,7 @@ def test_unmet_expectation_fails_case(operations: list[Any], fields: dict[str, A
 def test_error_in_thread_fails_case(
     waits_for_thread: bool, deployments: Deployments, virtual_time: VirtualTime
 ) -> None:
-    waiting = {"name": "waitForThread", "object": "testRunner", "arguments": {"thread": "thread0"}}
+    wait_operation = {"name": "waitForThread", "object": "testRunner", "arguments": {"thread": "thread0"}}
     document, case = document_with_case(
         create_entities({"thread": {"id": "thread0"}}),
         {
@@ -129,7 +130,7 @@ def test_error_in_thread_fails_case(
             "object": "testRunner",
             "arguments": {"thread": "thread0", "operation": {**PING, "expectResult": {"ok": 2}}},
         },
-        waiting if waits_for_thread else {"name": "wait", "object": "testRunner", "arguments": {"ms": 50}},
+        wait_operation if waits_for_thread else {"name": "wait", "object": "testRunner", "arguments": {"ms": 50}},
     )
     with pytest.raises(Mismatch, match="ok must be 2"):
         Run(deployments.get(SINGLE), document, case, {}).run()

@@ -1,4 +1,6 @@
-"""Official tests of connection strings, URI options, credentials in URIs, and read and write concern."""
+"""Official tests of connection strings, URI options, credentials in URIs, and read and
+write concern.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from tests.spec.dns_records import add_all_records
 from tests.spec.specifications import cases
 from tests.support.dns import Network
 
-IN_SECONDS = {
+OPTIONS_IN_SECONDS = {
     "connecttimeoutms",
     "heartbeatfrequencyms",
     "maxidletimems",
@@ -30,7 +32,7 @@ IN_SECONDS = {
 
 @pytest.fixture(autouse=True)
 def records(network: Network) -> None:
-    add_all_records(network.names)
+    add_all_records(network.name_server)
 
 
 def parse_and_validate(uri: str) -> dict[str, Any]:
@@ -55,7 +57,7 @@ def test_parsed_uri_equals_official_case(case: dict[str, Any]) -> None:
     if case["auth"] is not None:
         assert_credentials(result, case["auth"])
     for name, value in (case["options"] or {}).items():
-        assert result["options"][name] == (value / 1000 if name.lower() in IN_SECONDS else value)
+        assert result["options"][name] == (value / 1000 if name.lower() in OPTIONS_IN_SECONDS else value)
     if case["warning"] and not case["options"]:
         assert not result["options"].keys() - {"tls", "compressors"}, "an invalid value must be ignored"
 
@@ -105,11 +107,11 @@ def test_credential_in_uri_equals_official_case(case: dict[str, Any]) -> None:
 VALIDATION_ERRORS = (ConfigurationError, ValueError)
 
 # Field name in the official tests -> parameter of WriteConcern.
-PARAMETERS = {"w": "w", "wtimeoutMS": "wtimeout", "journal": "j"}
+WRITE_CONCERN_PARAMETERS = {"w": "w", "wtimeoutMS": "wtimeout", "journal": "j"}
 
 
 def make_write_concern(description: dict[str, Any]) -> WriteConcern:
-    return WriteConcern(**{PARAMETERS[name]: value for name, value in description.items()})
+    return WriteConcern(**{WRITE_CONCERN_PARAMETERS[name]: value for name, value in description.items()})
 
 
 # For a negative number, the tests of the Read and Write Concern specification expect an error. The

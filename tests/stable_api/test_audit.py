@@ -21,7 +21,7 @@ from gmongo.monitoring import CommandStartedEvent
 from gmongo.server_api import ServerApi
 from gmongo.stable_api import Audit, Remark, Verdict
 from gmongo.stable_api.audit import _call_location, show, write
-from gmongo.stable_api.facts import ADVICE, ALIASES, COMMANDS, DEPRECATED
+from gmongo.stable_api.facts import ADVICE, ALIASES, COMMANDS, DEPRECATED_COMMANDS
 from gmongo.stable_api.rules import remarks_on
 from gmongo.testing import Deployment
 from tests.support.cases import with_cases
@@ -114,7 +114,7 @@ def test_audit_remark_names_part_and_reason(command: dict[str, Any], remark: tup
 
 
 def test_command_tables_of_audit_are_consistent() -> None:
-    assert set(COMMANDS) >= DEPRECATED
+    assert set(COMMANDS) >= DEPRECATED_COMMANDS
     assert set(ALIASES.values()) <= set(COMMANDS)
     assert not set(ADVICE) & set(COMMANDS)
     assert not [name for name, facts in COMMANDS.items() if facts.inside & facts.outside]

@@ -19,8 +19,8 @@ from tests.stable_api.workload import run_workload
 from tests.support.clients import make_client
 from tests.support.server import ScriptedServer, cursor_reply
 
-FIELDS = ("apiVersion", "apiStrict", "apiDeprecationErrors")
-CHOICES = [
+API_FIELDS = ("apiVersion", "apiStrict", "apiDeprecationErrors")
+SERVER_APIS = [
     (None, {}),
     (ServerApi("1"), {"apiVersion": "1"}),
     (ServerApi("1", strict=True), {"apiVersion": "1", "apiStrict": True}),
@@ -32,11 +32,11 @@ CHOICES = [
 
 def api_fields(body: dict[str, Any]) -> dict[str, Any]:
     """Return the API parameters that a command contains."""
-    return {name: body[name] for name in FIELDS if name in body}
+    return {name: body[name] for name in API_FIELDS if name in body}
 
 
 @pytest.mark.requirement("API-44", "API-45", "API-49")
-@pytest.mark.parametrize(("server_api", "expected_fields"), CHOICES, ids=repr)
+@pytest.mark.parametrize(("server_api", "expected_fields"), SERVER_APIS, ids=repr)
 def test_commands_contain_only_api_parameters_of_server_api(
     server_api: Any, expected_fields: Any, server: ScriptedServer, connect: Any
 ) -> None:
@@ -89,10 +89,10 @@ def test_all_commands_have_api_parameters(
     hellos = [
         command for command in version_requiring_deployment.commands.named("hello") if "client" not in command.body
     ]
-    streams = {command.connection for command in hellos if "topologyVersion" in command.body}
-    pings = {command.connection for command in hellos} - streams
+    streaming_connections = {command.connection for command in hellos if "topologyVersion" in command.body}
+    rtt_connections = {command.connection for command in hellos} - streaming_connections
     # Prove that streaming monitors and round trip time monitors have sent commands.
-    assert streams and pings
+    assert streaming_connections and rtt_connections
     assert not version_requiring_deployment.commands.named("isMaster", "ismaster")
 
 
@@ -107,7 +107,7 @@ def test_client_replaces_api_parameter_in_command_document(
     (ping,) = server.commands("ping")
     assert api_fields(ping) == {"apiVersion": "1", "apiStrict": True}
     for each in server.received:
-        assert [each.payload.count(name.encode() + b"\0") for name in FIELDS] == [1, 1, 0]
+        assert [each.payload.count(name.encode() + b"\0") for name in API_FIELDS] == [1, 1, 0]
     assert document == {"ping": 1, **fields}
 
 

@@ -1,4 +1,4 @@
-"""A workload that uses all operations in API version 1."""
+"""A workload that uses operations of all kinds in API version 1."""
 
 from __future__ import annotations
 

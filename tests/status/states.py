@@ -41,6 +41,6 @@ def state(*clients: dict[str, Any], process: Any = 12) -> dict[str, Any]:
     return {"process": process, "version": "1", "requests": 1, "clients": list(clients)}
 
 
-def unresponsive(process: str, error: str = "does not answer within 1 s") -> dict[str, Any]:
+def silent_state(process: str, error: str = "does not answer within 1 s") -> dict[str, Any]:
     """Return the state of a process that has not replied."""
     return {"process": process, "error": error, "clients": []}

@@ -1,4 +1,6 @@
-"""The state of a process can be read while another thread changes pools, topologies and event logs."""
+"""The state of a process can be read while another thread changes pools, topologies and
+event logs.
+"""
 
 from __future__ import annotations
 
@@ -50,14 +52,14 @@ class ConcurrentChanges:
         self._sets = machine.in_use, machine.pending
         self._connections = list(machine.in_use)
         self._queues = machine.queue.waiters, topology.selector._queue.waiters
-        self._rows = topology.history.events, slow.last
-        self._others: list[RegisteredObject] = []
-        self._happening = SdamEvent(0.0, "joined", self._address, None, 1, 0.0)
-        self._slow = slow.last[0]
+        self._deques = topology.history.events, slow.entries
+        self._registered_objects: list[RegisteredObject] = []
+        self._event = SdamEvent(0.0, "joined", self._address, None, 1, 0.0)
+        self._slow = slow.entries[0]
         self._waiter: Waiter[Any] = Waiter()
         self._mappings: tuple[tuple[dict[Any, Any], Any, Any], ...] = (
             (topology.servers, ("other", 1), self._server),
-            (executor.backing_off, gevent.getcurrent(), ("find", 0.0)),
+            (executor.backoffs, gevent.getcurrent(), ("find", 0.0)),
         )
         self._has_entries = False
 
@@ -72,25 +74,25 @@ class ConcurrentChanges:
         self._sets[0].update(self._connections)
 
     def _add_entries(self) -> None:
-        self._others.append(RegisteredObject())
-        register_after_fork(self._others[-1])
+        self._registered_objects.append(RegisteredObject())
+        register_after_fork(self._registered_objects[-1])
         for waiters in self._queues:
             waiters[self._waiter] = None
-        for row, entry in zip(self._rows, (self._happening, self._slow), strict=True):
+        for row, entry in zip(self._deques, (self._event, self._slow), strict=True):
             row.append(entry)
         for mapping, key, value in self._mappings:
             mapping[key] = value
         for connections in self._sets:
             connections.update(self._connections)
         for connection in self._connections:
-            # Like a weak reference to a greenlet, a call of this function returns a greenlet.
+            # `getcurrent` replaces a weak reference. A call of either returns a greenlet.
             connection.checked_out_by = gevent.getcurrent
 
     def _remove_entries(self) -> None:
-        self._others.clear()
+        self._registered_objects.clear()
         for waiters in self._queues:
             waiters.clear()
-        for row in self._rows:
+        for row in self._deques:
             row.pop()
         for mapping, key, _value in self._mappings:
             del mapping[key]

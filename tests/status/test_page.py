@@ -205,14 +205,14 @@ def test_slow_operation_has_query_text_only_on_request(connect: Any) -> None:
 
 
 def test_state_contains_no_user_name_and_no_password() -> None:
-    with Deployment.standalone(users={"ada": "hunter2"}) as locked:
-        address = locked.members[0].address
-        rejected = MongoClient(f"mongodb://ada:hunter3@{address}/", serverSelectionTimeoutMS=500)
-        with rejected, MongoClient(f"mongodb://ada:hunter2@{address}/") as client:
+    with Deployment.standalone(users={"ada": "hunter2"}) as protected_deployment:
+        address = protected_deployment.members[0].address
+        rejected_client = MongoClient(f"mongodb://ada:hunter3@{address}/", serverSelectionTimeoutMS=500)
+        with rejected_client, MongoClient(f"mongodb://ada:hunter2@{address}/") as client:
             with pytest.raises(PyMongoError):
-                rejected.admin.command("ping")
+                rejected_client.admin.command("ping")
             client.admin.command("ping")
-            text = json.dumps([state_of(each, query_text=True) for each in (rejected, client)])
+            text = json.dumps([state_of(each, query_text=True) for each in (rejected_client, client)])
             assert "hunter2" not in text
             assert "hunter3" not in text
             assert "ada" not in text

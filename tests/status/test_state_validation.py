@@ -11,7 +11,7 @@ import pytest
 from gmongo.status.schema import select_fields
 from tests.status.states import EVENT, OPERATION, SERVER, SLOW, UNKNOWN_SERVER, client, state
 
-COMPLETE = state(
+COMPLETE_STATE = state(
     client(
         servers=[SERVER, UNKNOWN_SERVER],
         operations=[OPERATION],
@@ -19,8 +19,8 @@ COMPLETE = state(
         history=[EVENT],
     )
 )
-OPTIONAL = {"server", "error", "text"}  # The optional fields of a slow operation.
-NULLABLE = {"maxPoolSize", "oldestWaitMS", "roundTripMS", "pool", "connection"}
+OPTIONAL_FIELDS = {"server", "error", "text"}  # The optional fields of a slow operation.
+NULLABLE_FIELDS = {"maxPoolSize", "oldestWaitMS", "roundTripMS", "pool", "connection"}
 
 
 def field_paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -30,7 +30,7 @@ def field_paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, .
         yield from field_paths(each, (*path, name))
 
 
-FIELDS = [*field_paths(COMPLETE)]
+FIELD_PATHS = [*field_paths(COMPLETE_STATE)]
 
 
 def state_with(path: tuple[Any, ...], **new_value: Any) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def state_with(path: tuple[Any, ...], **new_value: Any) -> dict[str, Any]:
     :param path: the path of the field.
     :param new_value: the new value, as keyword argument `value`. Without a value, remove the field.
     """
-    copied: Any = copy.deepcopy(COMPLETE)
+    copied: Any = copy.deepcopy(COMPLETE_STATE)
     parent = copied
     for name in path[:-1]:
         parent = parent[name]
@@ -52,17 +52,17 @@ def state_with(path: tuple[Any, ...], **new_value: Any) -> dict[str, Any]:
 
 
 def test_validation_keeps_complete_state_except_query_text() -> None:
-    assert select_fields(COMPLETE, True) == COMPLETE
-    without_text = copy.deepcopy(COMPLETE)
+    assert select_fields(COMPLETE_STATE, True) == COMPLETE_STATE
+    without_text = copy.deepcopy(COMPLETE_STATE)
     del without_text["clients"][0]["slow"][0]["text"]
-    assert select_fields(COMPLETE, False) == without_text
-    assert len(FIELDS) > 60
+    assert select_fields(COMPLETE_STATE, False) == without_text
+    assert len(FIELD_PATHS) > 60
 
 
-@pytest.mark.parametrize("path", FIELDS, ids=str)
+@pytest.mark.parametrize("path", FIELD_PATHS, ids=str)
 def test_missing_or_invalid_field_of_state_raises_unless_optional(path: tuple[Any, ...]) -> None:
     name = path[-1]
-    is_optional = "slow" in path and name in OPTIONAL
+    is_optional = "slow" in path and name in OPTIONAL_FIELDS
     if "inUseBy" in path[:-1] or is_optional:
         assert select_fields(state_with(path), True) == state_with(path)
     else:
@@ -71,7 +71,7 @@ def test_missing_or_invalid_field_of_state_raises_unless_optional(path: tuple[An
     for invalid in ([5], {"x": [] if name == "inUseBy" else 5}, True, float("inf"), 2.0**54):
         with pytest.raises(ValueError, match=r" must be | has no "):
             select_fields(state_with(path, value=invalid), True)
-    if name in NULLABLE:
+    if name in NULLABLE_FIELDS:
         assert select_fields(state_with(path, value=None), True) == state_with(path, value=None)
     else:
         with pytest.raises(ValueError, match=" must be "):
@@ -79,10 +79,10 @@ def test_missing_or_invalid_field_of_state_raises_unless_optional(path: tuple[An
 
 
 def test_validation_removes_unknown_fields_of_state() -> None:
-    more = copy.deepcopy(COMPLETE)
+    more = copy.deepcopy(COMPLETE_STATE)
     for each in (more, more["clients"][0], more["clients"][0]["servers"][0], more["clients"][0]["slow"][0]):
         each["more"] = "secret"
-    assert select_fields(more, True) == COMPLETE
+    assert select_fields(more, True) == COMPLETE_STATE
 
 
 @pytest.mark.parametrize("number", [0, -1.5, 2**53, -(2**53)])

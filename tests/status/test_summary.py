@@ -11,7 +11,7 @@ from gmongo import MongoClient
 from gmongo.status import process_state
 from gmongo.status.summary import merged_problems, summary
 from gmongo.testing import Deployment
-from tests.status.states import EVENT, OPERATION, POOL, RETRIES, SERVER, UNKNOWN_SERVER, client, state, unresponsive
+from tests.status.states import EVENT, OPERATION, POOL, RETRIES, SERVER, UNKNOWN_SERVER, client, silent_state, state
 from tests.support.wait import eventually
 
 
@@ -20,7 +20,7 @@ def history_event(kind: str, since: float, server: str = "h:1") -> dict[str, Any
 
 
 NO_PRIMARY = {"topology": "ReplicaSetNoPrimary", "replicaSet": "rs"}
-LONG, SHORT = {"oldestWaitMS": 1000.0}, {"oldestWaitMS": 999.0}
+LONG_WAIT, SHORT_WAIT = {"oldestWaitMS": 1000.0}, {"oldestWaitMS": 999.0}
 CASES: dict[str, tuple[dict[str, Any], list[tuple[Any, ...]]]] = {
     "no problem": (client(), []),
     "server not checked yet": (client(servers=[{**UNKNOWN_SERVER, "error": ""}]), []),
@@ -48,10 +48,10 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[Any, ...]]]] = {
     ),
     "no primary since the start": (client(**NO_PRIMARY), [("no primary", "rs", 1, None, "", "")]),
     "long wait for a connection": (
-        client(servers=[{**SERVER, "pool": {**POOL, **LONG}}]),
+        client(servers=[{**SERVER, "pool": {**POOL, **LONG_WAIT}}]),
         [("waiting for a connection", "h:1", 4, 1000.0, "", "1 of 9 connections in use")],
     ),
-    "short wait for a connection": (client(servers=[{**SERVER, "pool": {**POOL, **SHORT}}]), []),
+    "short wait for a connection": (client(servers=[{**SERVER, "pool": {**POOL, **SHORT_WAIT}}]), []),
     "long wait for a server": (
         client(operations=[{**OPERATION, "phase": "server selection", "sinceMS": each} for each in (2000.0, 10.0)]),
         [("waiting for a server", "", 2, 2000.0, "", "")],
@@ -88,7 +88,7 @@ def test_problems_are_sorted_by_severity() -> None:
     states = [
         state(client(operations=[{**OPERATION, "phase": "back-off"}])),
         state(client(**NO_PRIMARY, servers=[UNKNOWN_SERVER])),
-        unresponsive("13"),
+        silent_state("13"),
     ]
     assert [each["what"] for each in merged_problems(states)] == [
         "does not answer",
@@ -99,7 +99,7 @@ def test_problems_are_sorted_by_severity() -> None:
 
 
 def test_summary_contains_sums_of_numbers_of_all_processes() -> None:
-    numbers = summary([state(client(), client(servers=[SERVER, UNKNOWN_SERVER])), state(client()), unresponsive("13")])
+    numbers = summary([state(client(), client(servers=[SERVER, UNKNOWN_SERVER])), state(client()), silent_state("13")])
     del numbers["wrong"]
     assert numbers == {"processes": 3, "clients": 3, "inUse": 3, "total": 18, "waiting": 12, "errors": 21}
 

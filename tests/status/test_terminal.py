@@ -15,10 +15,10 @@ from rich.console import Console
 from gmongo.status.screen import Screen
 from gmongo.status.terminal import EVENTS, OPERATIONS, POOLS, SERVERS, VIEWS, View, duration, overview
 from gmongo.status.terminal import SLOW as SLOW_VIEW
-from tests.status.states import EVENT, OPERATION, POOL, SERVER, SLOW, UNKNOWN_SERVER, client, state, unresponsive
+from tests.status.states import EVENT, OPERATION, POOL, SERVER, SLOW, UNKNOWN_SERVER, client, silent_state, state
 
 SECOND_UNKNOWN_SERVER = {**UNKNOWN_SERVER, "address": "h:2"}
-LONG = "localhost:27017: " + " ".join(f"reason {number}" for number in range(30))
+LONG_ERROR = "localhost:27017: " + " ".join(f"reason {number}" for number in range(30))
 
 
 def printed_lines(states: Sequence[dict[str, Any]], width: int = 200) -> list[str]:
@@ -80,7 +80,7 @@ def test_empty_directory_shows_no_process() -> None:
 
 def test_terminal_command_prints_problems_first() -> None:
     history = [{**EVENT, "what": "became Unknown", "sinceMS": 65_000.0}]
-    shown = printed_lines([state(client(servers=[UNKNOWN_SERVER], history=history)), unresponsive("13")])
+    shown = printed_lines([state(client(servers=[UNKNOWN_SERVER], history=history)), silent_state("13")])
     assert shown[:8] == [
         "2 processes, 1 client: 0 of 0 connections in use, 0 waiting, 7 errors",
         "Problems: 2",
@@ -96,10 +96,10 @@ def test_terminal_command_prints_problems_first() -> None:
 
 @pytest.mark.parametrize("width", [80, 100, 120, 200, 300])
 def test_all_texts_of_states_are_printed_at_any_width(width: int) -> None:
-    lost = {**UNKNOWN_SERVER, "error": LONG}
+    lost = {**UNKNOWN_SERVER, "error": LONG_ERROR}
     slow = {**SLOW, "error": "NetworkTimeout"}
     client_state = client(
-        servers=[SERVER, lost], operations=[OPERATION], slow=[slow], history=[{**EVENT, "error": LONG}]
+        servers=[SERVER, lost], operations=[OPERATION], slow=[slow], history=[{**EVENT, "error": LONG_ERROR}]
     )
     states = [state(client_state, process=1_234_567)]
     shown = printed_lines(states, width)
@@ -109,7 +109,7 @@ def test_all_texts_of_states_are_printed_at_any_width(width: int) -> None:
         for word in {word for row in view_cells(view, *states, width=width) for cell in row for word in cell.split()}:
             assert word in text, (view.title, word)
     wrong = " ".join(" ".join(shown[: shown.index("")]).split())
-    assert LONG in wrong  # The complete error text is printed on several lines.
+    assert LONG_ERROR in wrong  # The complete error text is printed on several lines.
 
 
 def screen(*keys: str, states: Sequence[dict[str, Any]], width: int = 80, height: int = 24) -> list[str]:
@@ -125,7 +125,7 @@ def screen(*keys: str, states: Sequence[dict[str, Any]], width: int = 80, height
     return [line.strip("\x00").rstrip() for line in text.getvalue().splitlines()]
 
 
-MANY = [
+STATES = [
     state(client(operations=[{**OPERATION, "sinceMS": float(each), "greenlet": f"g{each}"}]), process=each)
     for each in range(1, 40)
 ]
@@ -139,7 +139,7 @@ def words_below(lines: list[str], name: str, number: int) -> list[str]:
 
 def test_screen_fits_the_terminal_size() -> None:
     for width, height in ((80, 24), (200, 50), (40, 5)):
-        shown = screen(states=MANY, width=width, height=height)
+        shown = screen(states=STATES, width=width, height=height)
         assert len(shown) <= height
         assert max(map(len, shown)) <= width
         assert shown[0].startswith("1 pools")
@@ -152,25 +152,25 @@ def test_number_keys_select_the_view_of_terminal() -> None:
         "3": "Slow operations: none",
         "4": "Failed checks",
     }.items():
-        assert any(line.startswith(title) for line in screen(key, states=MANY))
-    assert screen("x", states=MANY) == screen(states=MANY)
+        assert any(line.startswith(title) for line in screen(key, states=STATES))
+    assert screen("x", states=STATES) == screen(states=STATES)
 
 
 def test_keys_s_and_r_change_the_sort_order() -> None:
-    assert words_below(screen("2", states=MANY), "process", -1)[0] == "g39"
-    assert words_below(screen("2", "r", states=MANY), "process", -1)[0] == "g1"
-    by_process = screen("2", *"sssss", states=MANY)  # after the last column, `s` selects the first column
+    assert words_below(screen("2", states=STATES), "process", -1)[0] == "g39"
+    assert words_below(screen("2", "r", states=STATES), "process", -1)[0] == "g1"
+    by_process = screen("2", *"sssss", states=STATES)  # after the last column, `s` selects the first column
     assert "process↑" in "".join(by_process)
     assert words_below(by_process, "process", 0)[0] == "1"
-    assert words_below(screen("2", *"sssss", "r", states=MANY), "process", 0)[0] == "39"
+    assert words_below(screen("2", *"sssss", "r", states=STATES), "process", 0)[0] == "39"
 
 
 def test_keys_scroll_between_first_and_last_row() -> None:
-    assert words_below(screen("2", states=MANY), "process", -1)[-1] == "g21"
-    assert "g20" in " ".join(screen("2", "j", states=MANY))
-    end = screen("2", *["\x1b[6~"] * 9, states=MANY)
+    assert words_below(screen("2", states=STATES), "process", -1)[-1] == "g21"
+    assert "g20" in " ".join(screen("2", "j", states=STATES))
+    end = screen("2", *["\x1b[6~"] * 9, states=STATES)
     assert end[-1].endswith("g1")
-    assert "g2 " not in screen("2", *["\x1b[6~"] * 9, "k", states=MANY)[-1]
-    assert screen("2", *["\x1b[6~"] * 9, *["\x1b[5~"] * 9, states=MANY) == screen("2", states=MANY)
-    assert screen("2", *"jj", "1", states=MANY) == screen(states=MANY)
-    assert screen("2", *"jjjj", states=MANY[:3]) == screen("2", states=MANY[:3]), "a short table does not scroll"
+    assert "g2 " not in screen("2", *["\x1b[6~"] * 9, "k", states=STATES)[-1]
+    assert screen("2", *["\x1b[6~"] * 9, *["\x1b[5~"] * 9, states=STATES) == screen("2", states=STATES)
+    assert screen("2", *"jj", "1", states=STATES) == screen(states=STATES)
+    assert screen("2", *"jjjj", states=STATES[:3]) == screen("2", states=STATES[:3]), "a short table does not scroll"

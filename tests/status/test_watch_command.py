@@ -67,7 +67,7 @@ class WatchRun:
     """A run of `watch` with scripted keys. The clock advances only while `watch` waits for a key."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *keys: list[str] | float) -> None:
-        self._now, self._keys, self.reads = 0.0, [*keys], 0
+        self._now, self._keys, self.read_count = 0.0, [*keys], 0
         self.waits: list[float] = []
         monkeypatch.setattr(_clock, "monotonic", lambda: self._now)
         monkeypatch.setattr(screen_module, "_key_reader", self._scripted_keys)
@@ -76,7 +76,7 @@ class WatchRun:
         watch(console, self._read)
 
     def _read(self) -> list[Any]:
-        self.reads += 1
+        self.read_count += 1
         return []
 
     @contextmanager
@@ -95,13 +95,13 @@ class WatchRun:
 def test_watch_reads_states_each_second(monkeypatch: pytest.MonkeyPatch) -> None:
     run = WatchRun(monkeypatch, 0.25, ["x"], 0.75, 1.0, ["q", "p"])
     assert run.waits == [1.0, 0.75, 0.75, 1.0, 1.0]
-    assert run.reads == 3
+    assert run.read_count == 3
 
 
 def test_paused_view_reads_no_states_and_resumed_view_reads_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
     run = WatchRun(monkeypatch, ["p"], 1.0, 1.0, ["p"], ["q"])
     assert run.waits == [1.0] * 5
-    assert run.reads == 2
+    assert run.read_count == 2
     assert "PAUSED" in run.text.getvalue()
 
 
@@ -165,7 +165,7 @@ def test_sockets_of_ended_process_with_same_id_are_replaced(tmp_path: Path) -> N
     (state,) = workers.worker_states(tmp_path)
     assert state["process"] == os.getpid() and "error" not in state
     first = publisher._server
-    publisher._process = 0  # Simulate a fork: the publisher belongs to another process.
+    publisher._process_id = 0  # Simulate a fork: the publisher belongs to another process.
     publisher.publish_after_fork()
     assert first is not None and first.closed
     (state,) = workers.worker_states(tmp_path)

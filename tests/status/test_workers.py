@@ -144,7 +144,7 @@ def id_of_ended_process() -> int:
 
 
 def test_read_of_states_removes_only_sockets_of_ended_processes(tmp_path: Path) -> None:
-    ended = id_of_ended_process()
+    ended_id = id_of_ended_process()
     with ExitStack() as open_sockets:
 
         def bind(name: str) -> socket.socket:
@@ -152,19 +152,19 @@ def test_read_of_states_removes_only_sockets_of_ended_processes(tmp_path: Path) 
             bound.bind(str(tmp_path / name))
             return bound
 
-        for name in ("notes.sock", f"{ended + 1}.sock", "1.sock"):
+        for name in ("notes.sock", f"{ended_id + 1}.sock", "1.sock"):
             (tmp_path / name).write_text("precious")
         (tmp_path / "2.sock").mkdir()
         (tmp_path / "other file").write_text("precious")
         (tmp_path / "3.sock").symlink_to(tmp_path / "other file")
         (tmp_path / "4.sock").symlink_to(tmp_path / "missing file")
         bind("php-fpm.sock")  # Another program owns this socket, and does not listen yet.
-        bind(f"0{ended}.sock")
+        bind(f"0{ended_id}.sock")
         bind(f"{os.getppid()}.sock")  # A running process owns this socket, and does not listen yet.
-        kept = set(os.listdir(tmp_path))
-        bind(f"{ended}.sock")
+        kept_names = set(os.listdir(tmp_path))
+        bind(f"{ended_id}.sock")
         assert worker_states(tmp_path) == []
-        assert set(os.listdir(tmp_path)) == kept
+        assert set(os.listdir(tmp_path)) == kept_names
 
 
 def test_socket_of_another_user_is_neither_read_nor_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,13 +268,13 @@ def test_unresponsive_workers_do_not_delay_other_workers(tmp_path: Path, virtual
     One worker replies only after two unresponsive workers have received requests.
     """
     with ExitStack() as stack:
-        unresponsive = [stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) for _ in range(2)]
-        for sock, number in zip(unresponsive, (6, 8), strict=True):
+        silent_sockets = [stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) for _ in range(2)]
+        for sock, number in zip(silent_sockets, (6, 8), strict=True):
             sock.bind(str(tmp_path / f"{number}.sock"))
             sock.listen(1)
 
         def reply(reader: Any) -> None:
-            for each in unresponsive:
+            for each in silent_sockets:
                 wait_read(each.fileno())
             reader.sendall(json.dumps(state_with(CLIENT)).encode())
 

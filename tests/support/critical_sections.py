@@ -23,7 +23,7 @@ from gmongo.events.delivery import Delivery
 
 # Method of `StateMachine` that is no critical section, because `Delivery` calls the method with an
 # event.
-_NO_SECTIONS = frozenset({"_publish_ready"})
+_UNCRITICAL_METHODS = frozenset({"_publish_ready"})
 
 
 class CriticalSections:
@@ -79,7 +79,7 @@ class CriticalSections:
             self._record_fault("a switch in a critical section", origin)
         delivery = self._used_by.get(id(origin))
         pending = delivery._events_by_greenlet.get(origin) if delivery is not None else None
-        if pending is not None and pending.size and not pending.delivering and pending.is_first is None:
+        if pending is not None and pending.size and not pending.delivering and pending.turn is None:
             self._record_fault("a switch before events were delivered", origin)
 
     def _record_fault(self, description: str, origin: Any) -> None:
@@ -96,7 +96,7 @@ def record_switches() -> Iterator[CriticalSections]:
     methods: dict[str, Any] = {
         name: sections.wrap_method(method)
         for name, method in vars(StateMachine).items()
-        if callable(method) and not name.startswith("__") and name not in _NO_SECTIONS
+        if callable(method) and not name.startswith("__") and name not in _UNCRITICAL_METHODS
     }
     watched: dict[str, Any] = {
         "__enter__": sections.wrap_delivery("__enter__", sections.enter),

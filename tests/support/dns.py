@@ -18,7 +18,7 @@ from gevent.server import DatagramServer
 from gmongo.wire import connect
 from gmongo.wire.transport import TransportError
 
-DAY = 86400
+DAY_SECONDS = 86400
 
 
 class Host(NamedTuple):
@@ -26,7 +26,7 @@ class Host(NamedTuple):
 
     name: str
     port: int
-    ttl: int = DAY
+    ttl: int = DAY_SECONDS
 
 
 class NameServer:
@@ -87,9 +87,9 @@ class NameServer:
         if kind == "SRV":
             return [(SRV(0, 5, port, target), ttl) for target, port, ttl in self.hosts.get(name, ())]
         if kind == "TXT":
-            return [(TXT([part.encode() for part in parts]), DAY) for parts in self.texts.get(name, ())]
+            return [(TXT([part.encode() for part in parts]), DAY_SECONDS) for parts in self.texts.get(name, ())]
         if kind == "A" and name in self.addresses:
-            return [(A(self.addresses[name]), DAY)]
+            return [(A(self.addresses[name]), DAY_SECONDS)]
         return []
 
     def _exists(self, name: str) -> bool:
@@ -100,11 +100,11 @@ class Network:
     """Replacement of the driver's address resolution.
 
     The name server has the IP address of each host. :attr:`ports` maps the ports in SRV records to
-    the ports of scripted servers. :attr:`resolved` lists the hosts and ports to resolve.
+    the ports of scripted servers. :attr:`resolved` lists the host and port of each resolution.
     """
 
     def __init__(self, name_server: NameServer) -> None:
-        self.names = name_server
+        self.name_server = name_server
         self.ports: dict[int, int] = {}  # port in the SRV record -> port of the scripted server
         self.resolved: list[tuple[str, int]] = []
 
@@ -114,9 +114,9 @@ class Network:
         self.resolved.append(address)
         if host == "127.0.0.1":
             return [(_socket.AF_INET, address)]
-        if host not in self.names.addresses:
+        if host not in self.name_server.addresses:
             raise TransportError(_socket.EAI_NONAME, f"{host} has no address")
-        return [(_socket.AF_INET, (self.names.addresses[host], self.ports.get(port, port)))]
+        return [(_socket.AF_INET, (self.name_server.addresses[host], self.ports.get(port, port)))]
 
 
 def install(patch: Callable[..., None], name_server: NameServer) -> Network:

@@ -37,8 +37,8 @@ class ExploredSystem(Protocol):
 class Exploration(NamedTuple):
     """Result of :func:`explore`."""
 
-    states: int
-    steps: int
+    state_count: int
+    step_count: int
     violations: dict[str, tuple[Step, ...]]
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ class Exploration(NamedTuple):
             f"\n{fault}: " + ", ".join(" ".join(map(str, step)) for step in path)
             for fault, path in self.violations.items()
         )
-        return f"{self.states} states, {self.steps} steps{paths}"
+        return f"{self.state_count} states, {self.step_count} steps{paths}"
 
 
 def explore(create_system: Callable[[], ExploredSystem], depth: int, until_violation: str | None = None) -> Exploration:
@@ -57,33 +57,33 @@ def explore(create_system: Callable[[], ExploredSystem], depth: int, until_viola
     seen: set[Any] = set()
     violations: dict[str, tuple[Step, ...]] = {}
     paths: deque[tuple[Step, ...]] = deque([()])
-    taken = 0
+    step_count = 0
     while paths and until_violation not in violations:
         path = paths.popleft()
         for step in _steps_after(create_system, path) if len(path) < depth else ():
-            world = _system_after(create_system, (*path, step))
-            taken += 1
-            found, view = list(world.find_violations()), world.state_view()
+            system = _system_after(create_system, (*path, step))
+            step_count += 1
+            found, view = list(system.find_violations()), system.state_view()
             is_new = not found and view not in seen
             if is_new:
                 seen.add(view)
                 paths.append((*path, step))
             # If `seen` contains the view, an earlier iteration has checked the end of this state.
-            found += [fault for fault in world.run_to_end() if is_new]
+            found += [fault for fault in system.run_to_end() if is_new]
             for fault in found:
                 violations.setdefault(fault, (*path, step))
-    return Exploration(len(seen), taken, violations)
+    return Exploration(len(seen), step_count, violations)
 
 
 def _steps_after(create_system: Callable[[], ExploredSystem], path: tuple[Step, ...]) -> list[Step]:
-    world = _system_after(create_system, path)
-    steps = list(world.steps())
-    list(world.run_to_end())
+    system = _system_after(create_system, path)
+    steps = list(system.steps())
+    list(system.run_to_end())
     return steps
 
 
 def _system_after(create_system: Callable[[], ExploredSystem], path: tuple[Step, ...]) -> ExploredSystem:
-    world = create_system()
+    system = create_system()
     for step in path:
-        world.execute_step(step)
-    return world
+        system.execute_step(step)
+    return system

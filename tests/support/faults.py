@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gevent.event import Event
 
-from tests.support.framing import BODY_AT, HEADER
+from tests.support.framing import BODY_OFFSETS, HEADER
 
 if TYPE_CHECKING:
     from tests.support.scripted_server import ServerConnection
@@ -45,7 +45,7 @@ def with_false_header(length: int | None = None, response_to: int | None = None,
 
 def send_malformed_reply(peer: ServerConnection, message: bytes) -> None:
     """Send a reply whose message header is valid and whose document is not valid BSON."""
-    start = BODY_AT[HEADER.unpack_from(message)[3]]
+    start = BODY_OFFSETS[HEADER.unpack_from(message)[3]]
     body = len(message) - start
     peer.send(message[:start] + struct.pack("<i", body) + b"\xee" * (body - 5) + b"\x00")
 

@@ -11,7 +11,7 @@ import bson
 from gmongo.wire.message import OP_MSG, OP_QUERY, OP_REPLY
 
 HEADER = struct.Struct("<iiii")
-BODY_AT = {OP_MSG: 21, OP_REPLY: 36}
+BODY_OFFSETS = {OP_MSG: 21, OP_REPLY: 36}
 
 
 def command_name(command: Mapping[str, Any]) -> str:

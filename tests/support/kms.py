@@ -16,12 +16,12 @@ from gevent import socket
 from gevent.server import StreamServer
 from gevent.ssl import SSLContext
 
-HOSTS = re.compile(
+HOST_PATTERN = re.compile(
     r"kms\.[a-z]{2}-[a-z]+-\d\.amazonaws\.com|login\.microsoftonline\.com|.*\.vault\.azure\.net|"
     r"oauth2\.googleapis\.com|cloudkms\.googleapis\.com|localhost|.*\.kms\.example|127\.0\.0\.1"
 )
 _TOKEN_RESPONSE = {"access_token": "token", "expires_in": 3600, "token_type": "Bearer"}
-_MATERIAL = bytes(range(96))
+_CONSTANT_BYTES = bytes(range(96))
 
 
 class KmsError(Exception):
@@ -69,7 +69,7 @@ class KmsServer:
 
         Tests use this method as ``kms_connect_callback``.
         """
-        if not HOSTS.fullmatch(context.host):
+        if not HOST_PATTERN.fullmatch(context.host):
             raise OSError(f"no such host: {context.host}")
         return socket.create_connection(("127.0.0.1", self.port), context.timeout)
 
@@ -155,20 +155,20 @@ class KmsServer:
 
     def _kmip_response(self, request: Mapping[int, bytes]) -> bytes:
         operation = struct.unpack(">I", request[_OPERATION])[0]
-        self.requests.append(("kmip", _OPERATIONS[operation]))
+        self.requests.append(("kmip", _OPERATION_NAMES[operation]))
         name = request.get(_UNIQUE_IDENTIFIER, b"").decode()
-        if _OPERATIONS[operation] in ("Register", "Create"):
+        if _OPERATION_NAMES[operation] in ("Register", "Create"):
             name = f"secret-{len(self._secrets)}"
-            self._secrets[name] = request.get(_KEY_MATERIAL, _MATERIAL)
+            self._secrets[name] = request.get(_KEY_MATERIAL, _CONSTANT_BYTES)
         payload = _item(_UNIQUE_IDENTIFIER, 7, name.encode())
-        if _OPERATIONS[operation] == "Get":
-            value = _item(_KEY_MATERIAL, 8, self._secrets.get(name, _MATERIAL))
+        if _OPERATION_NAMES[operation] == "Get":
+            value = _item(_KEY_MATERIAL, 8, self._secrets.get(name, _CONSTANT_BYTES))
             block = _item(0x420042, 5, struct.pack(">I", 2)) + _item(0x420045, 1, value)
             secret = _item(0x420086, 5, struct.pack(">I", 1)) + _item(0x420040, 1, block)
             payload = _item(0x420057, 5, struct.pack(">I", 7)) + payload + _item(0x420085, 1, secret)
-        elif _OPERATIONS[operation] == "Encrypt":
+        elif _OPERATION_NAMES[operation] == "Encrypt":
             payload += _item(_DATA, 8, encrypt(request[_DATA])) + _item(_NONCE, 8, bytes(16))
-        elif _OPERATIONS[operation] == "Decrypt":
+        elif _OPERATION_NAMES[operation] == "Decrypt":
             payload += _item(_DATA, 8, decrypt(request[_DATA]))
         version = _item(0x42006A, 2, struct.pack(">i", 1)) + _item(0x42006B, 2, struct.pack(">i", 0))
         header = _item(0x420069, 1, version) + _item(0x420092, 9, bytes(8)) + _item(0x42000D, 2, struct.pack(">i", 1))
@@ -177,7 +177,7 @@ class KmsServer:
 
 
 _OPERATION, _UNIQUE_IDENTIFIER, _KEY_MATERIAL, _DATA, _NONCE = 0x42005C, 0x420094, 0x420043, 0x4200C2, 0x42003D
-_OPERATIONS = {1: "Create", 3: "Register", 10: "Get", 18: "Activate", 31: "Encrypt", 32: "Decrypt"}
+_OPERATION_NAMES = {1: "Create", 3: "Register", 10: "Get", 18: "Activate", 31: "Encrypt", 32: "Decrypt"}
 _STRUCTURE = 1
 
 
@@ -191,7 +191,7 @@ def decrypt(ciphertext: bytes) -> bytes:
 
     For a ciphertext that this server did not create, return constant bytes.
     """
-    return ciphertext[len(b"turned:") :][::-1] if ciphertext.startswith(b"turned:") else _MATERIAL
+    return ciphertext[len(b"turned:") :][::-1] if ciphertext.startswith(b"turned:") else _CONSTANT_BYTES
 
 
 def _urlsafe(text: str) -> bytes:

@@ -15,9 +15,9 @@ from tests.support.scripted_server import ScriptedServer
 
 _ALGORITHMS = {"AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic": 1, "AEAD_AES_256_CBC_HMAC_SHA_512-Random": 2}
 _OWN_FIELDS = frozenset({"jsonSchema", "isRemoteSchema", "csfleEncryptionSchemas", "encryptionInformation", "$db"})
-_EQUALITIES = frozenset({"$eq", "$ne"})
+_EQUALITY_OPERATORS = frozenset({"$eq", "$ne"})
 _MARKING_SUBTYPE = 6
-_NOT_DETERMINISTIC = (float, bool, Decimal128, Mapping, list)
+_NOT_DETERMINISTIC_TYPES = (float, bool, Decimal128, Mapping, list)
 
 
 class AnalysisError(Exception):
@@ -37,7 +37,7 @@ class Mongocryptd(ScriptedServer):
         return f"mongodb://{self.name}/?directConnection=true"
 
     @property
-    def analysed(self) -> list[str]:
+    def analysed_commands(self) -> list[str]:
         """Return the name of each command that mongocryptd has analysed, in order."""
         return [each.name for each in self.received if each.name in self.replies and each.name != "hello"]
 
@@ -77,7 +77,7 @@ def _check_top_level(name: str, value: Any) -> None:
 
 
 class _Marker:
-    """Visitor of a command that replaces each value which the schema encrypts by a placeholder."""
+    """Visitor of a command, which replaces each value that the schema encrypts by a placeholder."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema
@@ -85,7 +85,7 @@ class _Marker:
 
     def mark_command(self, command: dict[str, Any]) -> dict[str, Any]:
         name = next(iter(command))
-        each: dict[str, Callable[[Any], Any]] = {
+        markers: dict[str, Callable[[Any], Any]] = {
             "documents": lambda documents: [self.mark_document(document, self._schema) for document in documents],
             "updates": lambda updates: [self.mark_statement(update) for update in updates],
             "deletes": lambda deletes: [self.mark_statement(delete) for delete in deletes],
@@ -97,7 +97,7 @@ class _Marker:
         }
         if name == "distinct" and self.encryption_rule(command["key"]) is not None:
             self.check_deterministic(command["key"])
-        return {field: each[field](value) if field in each else value for field, value in command.items()}
+        return {field: markers[field](value) if field in markers else value for field, value in command.items()}
 
     def mark_statement(self, statement: Mapping[str, Any]) -> dict[str, Any]:
         marked = {**statement, "q": self.mark_query(statement["q"])}
@@ -162,7 +162,7 @@ class _Marker:
         for operator, operand in value.items():
             if operator == "$exists":
                 marked[operator] = operand
-            elif operator in _EQUALITIES:
+            elif operator in _EQUALITY_OPERATORS:
                 self.check_deterministic(path)
                 marked[operator] = self.mark_value(rule, operand, {})
             elif operator in ("$in", "$nin"):
@@ -190,7 +190,7 @@ class _Marker:
     def mark_value(self, rule: Mapping[str, Any], value: Any, document: Any) -> Binary:
         self.count += 1
         unencryptable = value is None or isinstance(value, (MinKey, MaxKey))
-        if unencryptable or (_ALGORITHMS[rule["algorithm"]] == 1 and isinstance(value, _NOT_DETERMINISTIC)):
+        if unencryptable or (_ALGORITHMS[rule["algorithm"]] == 1 and isinstance(value, _NOT_DETERMINISTIC_TYPES)):
             raise AnalysisError(f"Cannot encrypt element of type: {type(value).__name__}")
         key = rule["keyId"]
         fields: dict[str, Any] = {"a": _ALGORITHMS[rule["algorithm"]]}

@@ -16,14 +16,14 @@ from gmongo.client_options import ClientOptions
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    provider = TracerProvider(shutdown_on_exit=False)
+    tracer_provider = TracerProvider(shutdown_on_exit=False)
     settings = TelemetrySettings(
-        traces=True,
+        tracing_enabled=True,
         query_text_max_length=500,
-        tracer_provider=provider,
-        metrics=True,
+        tracer_provider=tracer_provider,
+        metrics_enabled=True,
         meter_provider=MeterProvider(shutdown_on_exit=False),
-        slow=60.0,
+        slow_limit=60.0,
     )
     own = ClientOptions.telemetry
     patch = pytest.MonkeyPatch()

@@ -1,4 +1,6 @@
-"""Certificate authorities, OCSP responses, OCSP responders, and servers that staple an OCSP response."""
+"""Certificate authorities, OCSP responses, OCSP responders, and servers that staple an OCSP
+response.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +106,9 @@ class Authority:
         return self.issue("server", extensions)
 
     def issue_delegate(self, *purposes: Any, signs: bool | None = None, days: int = 1) -> CertificateWithKey:
-        """Issue the certificate of a delegate, which signs OCSP responses instead of the authority."""
+        """Issue the certificate of a delegate, which signs OCSP responses instead of the
+        authority.
+        """
         extensions: list[tuple[Any, bool]] = []
         if purposes:
             extensions.append((x509.ExtendedKeyUsage(purposes), False))
@@ -227,7 +231,7 @@ class StaplingServer(ScriptedServer):
     def __init__(self, certificate: str, staple: bytes = b"", version: int = SSL.TLS1_3_VERSION) -> None:
         super().__init__()
         self.staple = staple
-        self.handshakes = 0
+        self.handshake_count = 0
         context = self._context = SSL.Context(SSL.TLS_SERVER_METHOD)
         context.use_certificate_chain_file(certificate)
         context.use_privatekey_file(certificate)
@@ -236,7 +240,7 @@ class StaplingServer(ScriptedServer):
         context.set_ocsp_server_callback(lambda _connection, _data: self._stapled())
 
     def _stapled(self) -> bytes:
-        self.handshakes += 1
+        self.handshake_count += 1
         return self.staple
 
     def _accept(self, sock: Any, address: Any) -> None:

@@ -37,9 +37,9 @@ def copy_bytes(source: Any, target: Any) -> None:
 
 def relay(sock: Any, other: Any, copy: Callable[[Any, Any], None] = copy_bytes) -> None:
     """Copy bytes in both directions until one socket closes."""
-    jobs = [gevent.spawn(copy, sock, other), gevent.spawn(copy, other, sock)]
-    gevent.joinall(jobs, count=1)
-    gevent.killall(jobs)
+    greenlets = [gevent.spawn(copy, sock, other), gevent.spawn(copy, other, sock)]
+    gevent.joinall(greenlets, count=1)
+    gevent.killall(greenlets)
 
 
 class ProxyServer:
@@ -120,7 +120,7 @@ class Socks5Proxy(ProxyServer):
         self.requests: list[tuple[int, str, int]] = []
         self.methods: list[bytes] = []
         self.refuse_with = 0
-        self.bound = b"\x01\x7f\x00\x00\x01\x00\x00"
+        self.bound_address = b"\x01\x7f\x00\x00\x01\x00\x00"
 
     def serve(self, sock: Any) -> None:
         _version, count = read(sock, 2)
@@ -138,10 +138,10 @@ class Socks5Proxy(ProxyServer):
         [port] = struct.unpack(">H", read(sock, 2))
         self.requests.append((kind, host, port))
         if self.refuse_with:
-            sock.sendall(bytes([5, self.refuse_with, 0]) + self.bound)
+            sock.sendall(bytes([5, self.refuse_with, 0]) + self.bound_address)
             return
         with gevent_socket.create_connection((self.addresses_by_host.get(host, host), port)) as onward:
-            sock.sendall(b"\x05\x00\x00" + self.bound)
+            sock.sendall(b"\x05\x00\x00" + self.bound_address)
             relay(sock, onward)
 
     def _authenticate(self, sock: Any) -> bool:

@@ -7,7 +7,7 @@ from importlib.metadata import version
 import pytest
 from packaging.version import Version
 
-INSTALLED = tuple(int(part) for part in version("pymongo").split(".")[:2])
+INSTALLED_VERSION = tuple(int(part) for part in version("pymongo").split(".")[:2])
 
 
 def since(minimum: str) -> pytest.MarkDecorator:
@@ -15,7 +15,7 @@ def since(minimum: str) -> pytest.MarkDecorator:
     ``"4.17"``.
     """
     reason = f"the test compares gmongo with PyMongo {minimum} or newer"
-    return pytest.mark.skipif(tuple(map(int, minimum.split("."))) > INSTALLED, reason=reason)
+    return pytest.mark.skipif(tuple(map(int, minimum.split("."))) > INSTALLED_VERSION, reason=reason)
 
 
 def fails_before_pymongo(minimum: str) -> pytest.MarkDecorator:

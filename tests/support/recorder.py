@@ -101,7 +101,9 @@ class Recorder(_Recorder, ForwardingListener):
         return [event.command for event in self.events_named("CommandStarted") if event.command_name == name]
 
     def command(self, name: str) -> Any:
-        """Return the command document of the only CommandStartedEvent whose command name is `name`."""
+        """Return the command document of the only CommandStartedEvent whose command name is
+        `name`.
+        """
         (command,) = self.sent_commands(name)
         return command
 

@@ -68,7 +68,7 @@ class ServerConnection:
     """Server side of one connection."""
 
     _numbers = itertools.count(1)
-    _replies = itertools.count(1_000_000)
+    _reply_numbers = itertools.count(1_000_000)
 
     def __init__(self, server: ScriptedServer, sock: Any) -> None:
         self.server = server
@@ -126,7 +126,7 @@ class ServerConnection:
             self._reply(name, self.server.reply_to(name, command), request_id, opcode, 0)
 
     def _reply(self, name: str, reply: Mapping[str, Any], response_to: int, opcode: int, flags: int) -> int:
-        number = next(self._replies)
+        number = next(self._reply_numbers)
         message = write_message(opcode, number, response_to, flags, reply)
         faults = self.server.faults[name]
         fault = faults.popleft() if faults else None

@@ -16,5 +16,5 @@ def tiers_of(config: pytest.Config, path: Path) -> set[str]:
     If the command line names the file or ``--tier`` is ``all``, return both tiers.
     """
     tier = config.getoption("--tier")
-    named = {(config.invocation_params.dir / each.split("::")[0]).resolve() for each in config.args if ".py" in each}
-    return {"default", "long"} if tier == "all" or path in named else {tier}
+    paths = {(config.invocation_params.dir / each.split("::")[0]).resolve() for each in config.args if ".py" in each}
+    return {"default", "long"} if tier == "all" or path in paths else {tier}

@@ -17,7 +17,7 @@ from gevent.ssl import SSLContext
 from tests.support.server import ScriptedServer
 
 PASSWORD = "opens-the-key"
-KEY_SERVICES = (
+KEY_SERVICE_HOSTS = (
     "kms.us-east-1.amazonaws.com",
     "login.microsoftonline.com",
     "a.vault.azure.net",
@@ -59,7 +59,7 @@ def write_certificates(folder: Path) -> SimpleNamespace:
     expired = authority.issue_cert("localhost", "127.0.0.1", not_after=now - datetime.timedelta(days=1))
     elsewhere = authority.issue_cert("elsewhere.example.com")
     wildcard = authority.issue_cert("*.example.net", "LocalHost")
-    key_services = authority.issue_cert(*KEY_SERVICES)
+    key_services = authority.issue_cert(*KEY_SERVICE_HOSTS)
 
     def write(name: str, content: bytes) -> str:
         path = folder / name
@@ -70,7 +70,7 @@ def write_certificates(folder: Path) -> SimpleNamespace:
         return write(name, certificate.private_key_and_cert_chain_pem.bytes())
 
     key = serialization.load_pem_private_key(client.private_key_pem.bytes(), None)
-    locked = key.private_bytes(
+    locked_key = key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.BestAvailableEncryption(PASSWORD.encode()),
@@ -83,7 +83,7 @@ def write_certificates(folder: Path) -> SimpleNamespace:
         server=bundle("server.pem", server),
         client=bundle("client.pem", client),
         strange_client=bundle("strange_client.pem", stranger.issue_cert("bob@example.com")),
-        locked_client=write("locked_client.pem", locked + chain),
+        locked_client=write("locked_client.pem", locked_key + chain),
         expired=bundle("expired.pem", expired),
         elsewhere=bundle("elsewhere.pem", elsewhere),
         wildcard=bundle("wildcard.pem", wildcard),

@@ -16,8 +16,8 @@ from gmongo.testing import Deployment
 from gmongo.wire.reply import Batch
 from tests.telemetry.conftest import SpanCollector
 
-LENGTH = 100
-COUNT = 4000
+TEXT_LENGTH = 100
+DOCUMENT_COUNT = 4000
 
 
 class CountedDocument(dict[str, Any]):
@@ -92,17 +92,17 @@ def decoded_counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def observer_options(provider: Any) -> dict[str, dict[str, Any]]:
-    traced = {"enabled": True, "tracer_provider": provider, "query_text_max_length": LENGTH}
+    traced = {"enabled": True, "tracer_provider": provider, "query_text_max_length": TEXT_LENGTH}
     return {
         "spans": {"tracing": traced},
-        "slow operations": {"tracing": {"query_text_max_length": LENGTH}, "slow_operation_ms": 0},
+        "slow operations": {"tracing": {"query_text_max_length": TEXT_LENGTH}, "slow_operation_ms": 0},
         "log": {},
         "all": {"tracing": traced, "slow_operation_ms": 0},
     }
 
 
 def documents() -> list[CountedDocument]:
-    return [CountedDocument(_id=number, a="x" * 40, b={"c": [1, 2, 3]}) for number in range(COUNT)]
+    return [CountedDocument(_id=number, a="x" * 40, b={"c": [1, 2, 3]}) for number in range(DOCUMENT_COUNT)]
 
 
 LARGE_COMMANDS: dict[str, Callable[[Any], object]] = {
@@ -129,8 +129,8 @@ def test_text_of_large_command_reads_only_first_documents(
         send_command(client.d.c)
         # A text of 100 characters (spans, slow operations) or 1000 characters (log messages) needs
         # few documents. The handler formats each log message twice.
-        commands = 4
-        assert CountedDocument.read_count <= commands * 2 * 50
+        command_count = 4
+        assert CountedDocument.read_count <= command_count * 2 * 50
     if command_log_lines is not None:
         assert any("..." in line for line in command_log_lines)
         assert max(map(len, command_log_lines)) < 6000
@@ -145,14 +145,14 @@ def test_text_of_large_reply_decodes_only_first_documents(
     request: pytest.FixtureRequest,
 ) -> None:
     with MongoClient(deployment.uri) as plain:
-        plain.d.c.insert_many([{"_id": number, "a": "x" * 40} for number in range(COUNT)])
+        plain.d.c.insert_many([{"_id": number, "a": "x" * 40} for number in range(DOCUMENT_COUNT)])
     command_log_lines = request.getfixturevalue("command_log_lines") if observer in ("log", "all") else None
     with MongoClient(deployment.uri, **observer_options(spans.provider)[observer]) as client:
-        cursor = client.d.c.find(batch_size=COUNT)
+        cursor = client.d.c.find(batch_size=DOCUMENT_COUNT)
         next(cursor)
         assert max(decoded_counts) < 1000
         assert sum(decoded_counts) < 3000
-        assert len(list(cursor)) == COUNT - 1
+        assert len(list(cursor)) == DOCUMENT_COUNT - 1
     if command_log_lines is not None:
         assert any('"firstBatch": [{"_id": 0' in line for line in command_log_lines)
 
@@ -160,7 +160,7 @@ def test_text_of_large_reply_decodes_only_first_documents(
 def test_command_listener_receives_complete_large_reply(deployment: Deployment, command_log_lines: list[str]) -> None:
     listener = ReplyListener()
     with MongoClient(deployment.uri, event_listeners=[listener]) as client:
-        client.d.c.insert_many([{"_id": number, "a": "x" * 40} for number in range(COUNT)])
-        next(client.d.c.find(batch_size=COUNT))
+        client.d.c.insert_many([{"_id": number, "a": "x" * 40} for number in range(DOCUMENT_COUNT)])
+        next(client.d.c.find(batch_size=DOCUMENT_COUNT))
     (reply,) = [each for each in listener.replies if "cursor" in each]
-    assert len(reply["cursor"]["firstBatch"]) == COUNT
+    assert len(reply["cursor"]["firstBatch"]) == DOCUMENT_COUNT

@@ -50,16 +50,16 @@ class MetricCollector:
 
 
 @pytest.fixture
-def collected() -> MetricCollector:
+def collector() -> MetricCollector:
     return MetricCollector()
 
 
 @pytest.fixture
-def connect(deployment: Deployment, collected: MetricCollector) -> Iterator[Callable[..., MongoClient[Any]]]:
+def connect(deployment: Deployment, collector: MetricCollector) -> Iterator[Callable[..., MongoClient[Any]]]:
     clients: list[MongoClient[Any]] = []
 
     def create_client(**options: Any) -> MongoClient[Any]:
-        metrics = {"enabled": True, "meter_provider": collected.provider}
+        metrics = {"enabled": True, "meter_provider": collector.provider}
         clients.append(MongoClient(deployment.uri, metrics=metrics, **options))
         return clients[-1]
 
@@ -69,22 +69,22 @@ def connect(deployment: Deployment, collected: MetricCollector) -> Iterator[Call
 
 
 def test_metrics_have_units_of_semantic_conventions(
-    connect: Any, collected: MetricCollector, deployment: Deployment
+    connect: Any, collector: MetricCollector, deployment: Deployment
 ) -> None:
     client = connect(maxPoolSize=1, waitQueueTimeoutMS=10)
     fail_once(deployment, failCommands=["find"], blockConnection=True, blockTimeMS=100)
     running_find = gevent.spawn(client.shop.orders.find_one)
-    eventually(lambda: collected.value("db.client.connection.count", state="used"))
+    eventually(lambda: collector.value("db.client.connection.count", state="used"))
     with pytest.raises(errors.WaitQueueTimeoutError):
         client.shop.orders.find_one()
     running_find.get()
-    assert {name: metric.unit for name, metric in collected.metrics().items()} == UNITS
+    assert {name: metric.unit for name, metric in collector.metrics().items()} == UNITS
 
 
 @pytest.mark.real_time
 def test_operation_duration_metric_has_attributes(
     connect: Any,
-    collected: MetricCollector,
+    collector: MetricCollector,
 ) -> None:
     client = connect()
     client.shop.orders.insert_one({"_id": 1})
@@ -100,7 +100,7 @@ def test_operation_duration_metric_has_attributes(
         "server.port": port,
     }
     failed = {"error.type": "gmongo.errors.DuplicateKeyError", "db.response.status_code": "11000"}
-    points = collected.points("db.client.operation.duration")
+    points = collector.points("db.client.operation.duration")
     assert [attributes for attributes, _ in points] == [common, {**common, **failed}]
     assert all(point.sum > 0 and point.explicit_bounds[0] == 0.001 for _, point in points)
 
@@ -113,9 +113,9 @@ def test_operation_duration_metric_has_attributes(
     ],
 )
 def test_measured_durations_are_recorded_with_attributes(
-    collected: MetricCollector, monkeypatch: pytest.MonkeyPatch, address: Any, server: Any, pool: str
+    collector: MetricCollector, monkeypatch: pytest.MonkeyPatch, address: Any, server: Any, pool: str
 ) -> None:
-    metrics = Metrics(collected.provider)
+    metrics = Metrics(collector.provider)
     monkeypatch.setattr(_clock, "monotonic", lambda: 100.0)
     trace = OperationTrace("find", "shop", "", metrics)  # type: ignore[arg-type]
     monkeypatch.setattr(_clock, "monotonic", lambda: 102.0)
@@ -133,10 +133,10 @@ def test_measured_durations_are_recorded_with_attributes(
     metrics.operation_ended(trace, errors.AutoReconnect("lost"))
     recorded = {
         name.removeprefix("db.client."): [
-            (getattr(point, "sum", None) or point.value, attributes) for attributes, point in collected.points(name)
+            (getattr(point, "sum", None) or point.value, attributes) for attributes, point in collector.points(name)
         ]
-        for name in collected.metrics()
-        if collected.points(name) and name.startswith("db.client.")
+        for name in collector.metrics()
+        if collector.points(name) and name.startswith("db.client.")
     }
     pool_attributes = {"db.client.connection.pool.name": pool}
     operation_attributes = {"db.system.name": "mongodb", "db.namespace": "shop", "db.operation.name": "find"}
@@ -151,63 +151,63 @@ def test_measured_durations_are_recorded_with_attributes(
         ],
     }
     for name in ("wait_time", "use_time", "create_time"):
-        ((_, point),) = collected.points(f"db.client.connection.{name}")
+        ((_, point),) = collector.points(f"db.client.connection.{name}")
         assert point.explicit_bounds == (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10)
 
 
-def test_connection_metrics_equal_pool_stats(connect: Any, collected: MetricCollector, deployment: Deployment) -> None:
+def test_connection_metrics_equal_pool_stats(connect: Any, collector: MetricCollector, deployment: Deployment) -> None:
     client = connect(maxPoolSize=2, minPoolSize=1)
     client.shop.orders.find_one()
     deployment.members[0].freeze()
     greenlets = [gevent.spawn(client.shop.orders.find_one) for _ in range(5)]
-    eventually(lambda: collected.value("db.client.connection.pending_requests") == 4)
+    eventually(lambda: collector.value("db.client.connection.pending_requests") == 4)
     (pool,) = client.pool_stats()
-    assert collected.value("db.client.connection.count", state="used") == pool["in_use"] == 1
+    assert collector.value("db.client.connection.count", state="used") == pool["in_use"] == 1
     assert pool["waiting"] + pool["pending"] == 4
-    ((attributes, _),) = collected.points("db.client.connection.max")
+    ((attributes, _),) = collector.points("db.client.connection.max")
     assert attributes == {"db.client.connection.pool.name": deployment.members[0].address}
-    sizes = {name: collected.value(f"db.client.connection.{name}") for name in ("max", "idle.max", "idle.min")}
+    sizes = {name: collector.value(f"db.client.connection.{name}") for name in ("max", "idle.max", "idle.min")}
     assert sizes == {"max": 2, "idle.max": 2, "idle.min": 1}
     deployment.members[0].thaw()
     gevent.joinall(greenlets, raise_error=True)
-    assert collected.value("db.client.connection.pending_requests") == 0
-    assert collected.value("db.client.connection.count", state="idle") == client.pool_stats()[0]["available"]
+    assert collector.value("db.client.connection.pending_requests") == 0
+    assert collector.value("db.client.connection.count", state="idle") == client.pool_stats()[0]["available"]
 
 
-def test_connection_metrics_sum_pools_of_open_clients_for_one_server(connect: Any, collected: MetricCollector) -> None:
+def test_connection_metrics_sum_pools_of_open_clients_for_one_server(connect: Any, collector: MetricCollector) -> None:
     clients = [connect(maxPoolSize=3), connect(maxPoolSize=4)]
     for client in clients:
         client.admin.command("ping")
-    assert collected.value("db.client.connection.max") == 7
-    assert collected.value("db.client.connection.count", state="idle") == 2
+    assert collector.value("db.client.connection.max") == 7
+    assert collector.value("db.client.connection.count", state="idle") == 2
     tokens = "gmongo.client.retry.tokens"
-    assert len(collected.points(tokens)) == 2
+    assert len(collector.points(tokens)) == 2
     clients[0].close()
-    assert collected.value("db.client.connection.max") == 4
-    ((attributes, _),) = collected.points(tokens)
+    assert collector.value("db.client.connection.max") == 4
+    ((attributes, _),) = collector.points(tokens)
     assert attributes == {"gmongo.client.number": clients[1]._executor.number}
 
 
-def test_unlimited_pool_reports_no_metric_of_maximum_size(connect: Any, collected: MetricCollector) -> None:
+def test_unlimited_pool_reports_no_metric_of_maximum_size(connect: Any, collector: MetricCollector) -> None:
     connect(maxPoolSize=0).admin.command("ping")
-    assert collected.points("db.client.connection.max") == []
+    assert collector.points("db.client.connection.max") == []
 
 
 def test_connection_create_time_includes_connections_of_background_run(
-    connect: Any, collected: MetricCollector
+    connect: Any, collector: MetricCollector
 ) -> None:
     client = connect(minPoolSize=3)
-    eventually(lambda: collected.value("db.client.connection.create_time") == 3)
-    before = collected.value("db.client.connection.wait_time")
+    eventually(lambda: collector.value("db.client.connection.create_time") == 3)
+    before = collector.value("db.client.connection.wait_time")
     client.shop.orders.find_one()
     client.shop.orders.find_one()
-    assert collected.value("db.client.connection.wait_time") == before + 2
-    assert collected.value("db.client.connection.use_time") == before + 2
-    assert collected.value("db.client.connection.create_time") == 3
+    assert collector.value("db.client.connection.wait_time") == before + 2
+    assert collector.value("db.client.connection.use_time") == before + 2
+    assert collector.value("db.client.connection.create_time") == 3
 
 
 def test_retry_metrics_report_retries_and_tokens(
-    connect: Any, collected: MetricCollector, deployment: Deployment
+    connect: Any, collector: MetricCollector, deployment: Deployment
 ) -> None:
     client = connect(baseBackoffMS=10)
     client._executor.overload.jitter = lambda: 1.0
@@ -218,17 +218,17 @@ def test_retry_metrics_report_retries_and_tokens(
     client.shop.orders.find_one()
     retries = {
         attributes["gmongo.retry.reason"]: point.value
-        for attributes, point in collected.points("gmongo.client.retries")
+        for attributes, point in collector.points("gmongo.client.retries")
     }
     assert retries == {"overload": 1, "other": 1}
-    assert collected.value("gmongo.client.retry.exhausted") == 0
-    client._executor.overload.bucket.missing = 10_000
+    assert collector.value("gmongo.client.retry.exhausted") == 0
+    client._executor.overload.bucket.missing_tenths = 10_000
     fail_once(deployment, failCommands=["find"], errorCode=462, errorLabels=labels)
     with pytest.raises(errors.OperationFailure):
         client.shop.orders.find_one()
-    assert collected.value("gmongo.client.retry.exhausted") == 1
-    assert collected.value("gmongo.client.retry.backoff") == pytest.approx(0.01)
-    assert collected.value("gmongo.client.retry.tokens") == pytest.approx(client.retry_stats()["tokens"])
+    assert collector.value("gmongo.client.retry.exhausted") == 1
+    assert collector.value("gmongo.client.retry.backoff") == pytest.approx(0.01)
+    assert collector.value("gmongo.client.retry.tokens") == pytest.approx(client.retry_stats()["tokens"])
 
 
 @pytest.mark.parametrize("metrics", [1, "yes", {"enable": True}, {"enabled": 1}, {"meter_provider": 1}])

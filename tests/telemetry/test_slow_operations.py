@@ -24,7 +24,9 @@ PARTS = {"selection", "checkOut", "connecting", "server", "network", "decoding",
 
 @pytest.fixture
 def connect_with_slow_log(deployment: Deployment) -> Iterator[Connect]:
-    """Return a function that creates clients which log operations that exceed `limit` milliseconds."""
+    """Return a function that creates clients which log operations that exceed `limit`
+    milliseconds.
+    """
     clients: list[MongoClient[Any]] = []
 
     def create_client(limit: float = 50, **options: Any) -> MongoClient[Any]:
@@ -137,11 +139,12 @@ def test_operation_interrupted_by_gevent_timeout_is_logged(
     deployment.members[0].thaw()
 
 
-TIMES = {"selecting": 0.001, "checking_out": 0.01, "connecting": 0.004, "backing_off": 0.1, "exchanging": 0.4,
-         "decoding": 0.05, "round_trip": 0.02, "commands": 3, "attempts": 2}  # fmt: skip
+TRACE_TIMES = {"selection_time": 0.001, "check_out_time": 0.01, "connecting_time": 0.004, "backoff_time": 0.1,
+               "exchange_time": 0.4, "decoding_time": 0.05, "round_trip_time": 0.02, "commands": 3,
+               "attempts": 2}  # fmt: skip
 SHARES = {"selection": 1, "checkOut": 6, "connecting": 4, "server": 290, "network": 60, "decoding": 50, "backOff": 100,
           "driver": 489}  # fmt: skip
-WORDS = (
+PARTS_TEXT = (
     "server selection 1, check-out 6, connecting 4, server 290, network 60, decoding 50, back-off 100, "
     "the driver itself 489; 2 tries"
 )
@@ -150,14 +153,15 @@ WORDS = (
 @pytest.mark.parametrize(
     ("changed_times", "expected_parts", "message"),
     [
-        ({}, SHARES, WORDS),
-        ({"attempts": 1}, SHARES, WORDS.removesuffix("; 2 tries")),
-        ({"round_trip": 0.0, "selecting": 0.0}, {**SHARES, "selection": 0, "server": 350, "network": 0, "driver": 490},
+        ({}, SHARES, PARTS_TEXT),
+        ({"attempts": 1}, SHARES, PARTS_TEXT.removesuffix("; 2 tries")),
+        ({"round_trip_time": 0.0, "selection_time": 0.0},
+         {**SHARES, "selection": 0, "server": 350, "network": 0, "driver": 490},
          "check-out 6, connecting 4, server 350, network 0, decoding 50, back-off 100, the driver itself 490; 2 tries"),
-        ({"round_trip": 9.0}, {**SHARES, "server": 0, "network": 350}, None),
-        ({"connecting": 0.02}, {**SHARES, "checkOut": 0, "connecting": 20}, None),
-        ({"decoding": 0.5}, {**SHARES, "server": 0, "network": 0, "decoding": 500}, None),
-        ({"exchanging": 1.0}, {**SHARES, "server": 890, "driver": 0}, None),
+        ({"round_trip_time": 9.0}, {**SHARES, "server": 0, "network": 350}, None),
+        ({"connecting_time": 0.02}, {**SHARES, "checkOut": 0, "connecting": 20}, None),
+        ({"decoding_time": 0.5}, {**SHARES, "server": 0, "network": 0, "decoding": 500}, None),
+        ({"exchange_time": 1.0}, {**SHARES, "server": 890, "driver": 0}, None),
     ],
 )  # fmt: skip
 def test_measured_times_are_divided_into_logged_parts(
@@ -167,7 +171,7 @@ def test_measured_times_are_divided_into_logged_parts(
     monkeypatch.setattr(_clock, "monotonic", lambda: 100.0)
     operation_trace = OperationTrace("find", "shop", "orders", operations)  # type: ignore[arg-type]
     operation_trace.address = ("h", 1)
-    for name, value in {**TIMES, **changed_times}.items():
+    for name, value in {**TRACE_TIMES, **changed_times}.items():
         setattr(operation_trace, name, value)
     monkeypatch.setattr(_clock, "monotonic", lambda: 100.999)
     operations.operation_ended(operation_trace, None)
@@ -178,14 +182,14 @@ def test_measured_times_are_divided_into_logged_parts(
     assert {name: record.structured[f"{name}MS"] for name in PARTS} == expected_parts
     if message is not None:
         assert record.getMessage() == f"Slow operation: find shop.orders on h:1 took 1000 ms: {message}"
-    assert [each["moment"] for each in operations.last] == [101.0]
+    assert [each["moment"] for each in operations.entries] == [101.0]
 
 
 def test_client_keeps_last_fifty_slow_operations() -> None:
     operations = SlowOperations(0.0, 0)
     for number in range(60):
         operations.operation_ended(OperationTrace("find", "shop", f"c{number}", operations), None)  # type: ignore[arg-type]
-    assert [each["operation"] for each in operations.last] == [f"find shop.c{number}" for number in range(10, 60)]
+    assert [each["operation"] for each in operations.entries] == [f"find shop.c{number}" for number in range(10, 60)]
 
 
 def test_log_handler_of_slow_operation_runs_in_operation_span(deployment: Deployment) -> None:

@@ -27,7 +27,7 @@ from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
 from tests.telemetry.conftest import Client, SpanCollector, event_names, fail_once, is_parent
 
-PREFIX = "OTEL_PYTHON_INSTRUMENTATION_MONGODB_"
+VARIABLE_PREFIX = "OTEL_PYTHON_INSTRUMENTATION_MONGODB_"
 Connect = Callable[..., Client]
 
 
@@ -38,12 +38,12 @@ def test_prose_1_environment_variable_or_option_enables_tracing(
     deployment: Deployment, spans: SpanCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tracing = {"tracer_provider": spans.provider}
-    monkeypatch.setenv(f"{PREFIX}ENABLED", "false")
+    monkeypatch.setenv(f"{VARIABLE_PREFIX}ENABLED", "false")
     with MongoClient(deployment.uri, tracing=tracing) as client:
         client.shop.orders.find_one()
     assert spans.ended == []
     for value in ("1", "TRUE", "yes"):
-        monkeypatch.setenv(f"{PREFIX}ENABLED", value)
+        monkeypatch.setenv(f"{VARIABLE_PREFIX}ENABLED", value)
         with MongoClient(deployment.uri, tracing=tracing) as client:
             client.shop.orders.find_one()
         assert spans.only_span("find shop.orders")
@@ -57,14 +57,14 @@ def test_prose_1_environment_variable_or_option_enables_tracing(
 def test_prose_2_environment_variable_or_option_enables_query_text(
     connect: Connect, spans: SpanCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(f"{PREFIX}QUERY_TEXT_MAX_LENGTH", "1024")
+    monkeypatch.setenv(f"{VARIABLE_PREFIX}QUERY_TEXT_MAX_LENGTH", "1024")
     connect().shop.orders.find_one({"x": 1})
     assert spans.only_span("find").attributes["db.query.text"].startswith('{"find": "orders", "filter": {"x": 1}')
     spans.clear()
     connect(0).shop.orders.find_one({"x": 1})  # the option `query_text_max_length` overrides the environment variable
     assert "db.query.text" not in spans.only_span("find").attributes
     spans.clear()
-    monkeypatch.delenv(f"{PREFIX}QUERY_TEXT_MAX_LENGTH")
+    monkeypatch.delenv(f"{VARIABLE_PREFIX}QUERY_TEXT_MAX_LENGTH")
     connect().shop.orders.find_one({"x": 1})
     assert "db.query.text" not in spans.only_span("find").attributes
 
@@ -316,8 +316,8 @@ def test_missing_opentelemetry_package_raises_for_option_and_warns_for_variable(
         MongoClient(connect=False, tracing={"enabled": True})
     with pytest.raises(errors.ConfigurationError, match=r"metrics needs the package opentelemetry-api"):
         MongoClient(connect=False, metrics=True)
-    monkeypatch.setenv(f"{PREFIX}ENABLED", "true")
-    with pytest.warns(UserWarning, match=f"{PREFIX}ENABLED has no effect"):
+    monkeypatch.setenv(f"{VARIABLE_PREFIX}ENABLED", "true")
+    with pytest.warns(UserWarning, match=f"{VARIABLE_PREFIX}ENABLED has no effect"):
         MongoClient(connect=False)
 
 

@@ -18,7 +18,9 @@ from tests.support.server import ScriptedServer
 
 @contextmanager
 def relay_to_scripted_server(listener):
-    """Start a scripted server, and forward each connection that the listener accepts to the server."""
+    """Start a scripted server, and forward each connection that the listener accepts to the
+    server.
+    """
 
     def relay_connection(sock, _address):
         with gevent_socket.create_connection(server.address) as onward:

@@ -12,7 +12,7 @@ from tests.support.server import ScriptedServer
 pytest.importorskip("snappy")
 pytest.importorskip("zstandard")
 
-IDS = {"snappy": 1, "zlib": 2, "zstd": 3}
+COMPRESSOR_IDS = {"snappy": 1, "zlib": 2, "zstd": 3}
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_commands_are_compressed_except_commands_with_secrets(server, name, repl
     ):
         assert client.db.c.find_one({"_id": "x" * 100}) == {"_id": "x" * 100}
         client.db.c.insert_many([{"_id": number} for number in range(100)])
-        assert set(middleman.compressors) == {IDS[name]}
+        assert set(middleman.compressors) == {COMPRESSOR_IDS[name]}
         assert len(middleman.compressors) == 2
         client.db.command("createUser", "ann", pwd="secret", roles=[])
         client.db.command("saslStart", 1)
@@ -50,7 +50,7 @@ def test_unacknowledged_write_is_compressed(server):
     with CompressingProxy(server, []) as middleman, connect_client(middleman, compressors="zlib", w=0) as client:
         client.db.c.insert_one({"_id": 1})
         server.wait_for("insert")
-        assert middleman.compressors == [IDS["zlib"]]
+        assert middleman.compressors == [COMPRESSOR_IDS["zlib"]]
 
 
 def test_compressor_whose_library_is_missing_is_omitted_with_warning(server, monkeypatch):

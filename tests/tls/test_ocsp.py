@@ -1,4 +1,6 @@
-"""OCSP: clients verify server certificates with stapled responses and with responses of responders."""
+"""OCSP: clients verify server certificates with stapled responses and with responses of
+responders.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +100,7 @@ class OcspSetup:
 
 # Tests of the table in the test plan of the OCSP specification
 
-RELAXED = [{"tlsInsecure": True}, {"tlsAllowInvalidCertificates": True}]
+RELAXED_OPTIONS = [{"tlsInsecure": True}, {"tlsAllowInvalidCertificates": True}]
 
 
 @pytest.mark.parametrize("by_delegate", [False, True], ids=["issuer", "delegate"])
@@ -131,7 +133,7 @@ def test_client_accepts_or_rejects_certificate_as_test_plan_states(
             assert (
                 "stapled OCSP response, but there is none" if has_must_staple and not server_staples else "revoked"
             ) in (setup.rejection())
-        for relaxed in RELAXED:
+        for relaxed in RELAXED_OPTIONS:
             assert setup.accepts(**relaxed)
         assert len(responder.requests) <= (0 if server_staples or has_must_staple or status is None else 5)
 
@@ -168,7 +170,7 @@ def test_malformed_stapled_response_raises_transport_error(authority, staple, me
 def test_stapled_response_with_weak_signature_raises_transport_error(authority, monkeypatch):
     # Current libraries refuse to sign with weak hashes, so let the driver count a strong hash as
     # weak.
-    monkeypatch.setattr("gmongo.wire.ocsp.messages._TOO_WEAK", (hashes.SHA256,))
+    monkeypatch.setattr("gmongo.wire.ocsp.messages._WEAK_HASHES", (hashes.SHA256,))
     certified = authority.issue_server()
     with pytest.raises(TransportError, match="signed with sha256, which is too weak"):
         check_without_server(authority, certified, authority.respond(certified))
@@ -182,18 +184,18 @@ def unparsed_extension(oid, value):
     return x509.UnrecognizedExtension(x509.ObjectIdentifier(oid), bytes.fromhex(value)), False
 
 
-HOST = "8209" + b"localhost".hex() + "87047f000001"
-NAMES = unparsed_extension("2.5.29.17", "3011" + HOST)
+HOST_HEX = "8209" + b"localhost".hex() + "87047f000001"
+NAMES_EXTENSION = unparsed_extension("2.5.29.17", "3011" + HOST_HEX)
 
 
 @pytest.mark.parametrize(
     "extensions",
     [
-        pytest.param([NAMES, unparsed_extension("2.5.29.32", "3003020105")], id="policies"),
-        pytest.param([NAMES, unparsed_extension("1.3.6.1.5.5.7.1.24", "3003020163")], id="TLS-feature"),
-        pytest.param([NAMES, unparsed_extension("1.3.6.1.4.1.11129.2.4.2", "0403616263")], id="timestamps"),
-        pytest.param([unparsed_extension("2.5.29.17", "3015" + "a3023000" + HOST)], id="X.400"),
-        pytest.param([unparsed_extension("2.5.29.17", "301c" + "8209" + b"*.*.a.org".hex() + HOST)], id="wildcard"),
+        pytest.param([NAMES_EXTENSION, unparsed_extension("2.5.29.32", "3003020105")], id="policies"),
+        pytest.param([NAMES_EXTENSION, unparsed_extension("1.3.6.1.5.5.7.1.24", "3003020163")], id="TLS-feature"),
+        pytest.param([NAMES_EXTENSION, unparsed_extension("1.3.6.1.4.1.11129.2.4.2", "0403616263")], id="timestamps"),
+        pytest.param([unparsed_extension("2.5.29.17", "3015" + "a3023000" + HOST_HEX)], id="X.400"),
+        pytest.param([unparsed_extension("2.5.29.17", "301c" + "8209" + b"*.*.a.org".hex() + HOST_HEX)], id="wildcard"),
     ],
 )
 def test_certificate_with_unusual_extension_is_accepted(tmp_path, authority, extensions, monkeypatch, caplog):
@@ -362,7 +364,9 @@ def test_revocation_list_replaces_requests_to_responders(tmp_path, authority, re
 
 
 def check_out_connections(client, count):
-    """Check out `count` connections at the same time, so that the client opens `count` connections."""
+    """Check out `count` connections at the same time, so that the client opens `count`
+    connections.
+    """
     pool = client._topology.pools()[0]
     if count:
         with checked_out(pool):
@@ -416,7 +420,7 @@ def test_session_is_resumed_while_stapled_response_is_valid(tmp_path, authority)
     certified = authority.issue_server(must_staple=True)
     with OcspSetup(tmp_path, authority, certified, authority.respond(certified)) as setup, setup.client() as client:
         client.db.command("ping")
-        handshake_count = setup.server.handshakes
+        handshake_count = setup.server.handshake_count
         setup.server.staple = b""
         check_out_connections(client, 5)
         assert setup.server.connection_count > handshake_count
@@ -483,8 +487,8 @@ def test_wait_for_ocsp_response_keeps_event_loop_alive_only_with_ref(authority):
         fetch = ResponderQueries(Request(certified.certificate, authority.certificate), 30, None)
         eventually(lambda: responder.requests)
         [transport] = fetch._transports
-        assert not transport._readable.ref
-        assert not transport._writable.ref
+        assert not transport._read_watcher.ref
+        assert not transport._write_watcher.ref
         loop = gevent.get_hub().loop
         before = loop.activecnt
         for ref in (False, True):

@@ -24,7 +24,7 @@ from gmongo.wire.transport import TransportError
 from tests.support.cases import with_cases
 from tests.support.ocsp import DAY, GOOD, OCSP_SIGNING, REVOKED, SERVER_AUTH_PURPOSE, UNKNOWN, Authority
 
-KEYS = ("ecdsa", "rsa", "ed25519", "ed448")
+KEY_TYPES = ("ecdsa", "rsa", "ed25519", "ed448")
 NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 SECOND = timedelta(seconds=1)
 
@@ -36,7 +36,7 @@ def library() -> None:
 
 @pytest.fixture(scope="module")
 def authorities() -> dict[str, Authority]:
-    return {kind: Authority(kind) for kind in KEYS}
+    return {kind: Authority(kind) for kind in KEY_TYPES}
 
 
 def rejection(authority: Authority, certified: Any, response: bytes) -> str:
@@ -45,7 +45,7 @@ def rejection(authority: Authority, certified: Any, response: bytes) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("key_type", KEYS)
+@pytest.mark.parametrize("key_type", KEY_TYPES)
 @pytest.mark.parametrize("is_delegated", [False, True])
 def test_signature_by_each_kind_of_key_is_verified(
     authorities: dict[str, Authority], key_type: str, is_delegated: bool
@@ -155,8 +155,8 @@ def test_ocsp_request_is_sent_only_to_http_responders(authorities: dict[str, Aut
     request = Request(authority.issue_server(*urls).certificate, authority.certificate)
     assert request.responders == ["http://a/", "HTTP://b/", "http://e/"]
     assert not request.must_be_stapled
-    silent = Request(authority.issue_server(must_staple=True).certificate, authority.certificate)
-    assert silent.responders == [] and silent.must_be_stapled
+    without_responder = Request(authority.issue_server(must_staple=True).certificate, authority.certificate)
+    assert without_responder.responders == [] and without_responder.must_be_stapled
 
 
 # Tests of the verification
@@ -169,7 +169,7 @@ def test_self_signed_certificate_needs_no_ocsp_response(authorities: dict[str, A
 
 def test_revocation_check_returns_end_of_validity_or_raises_transport_error(authorities: dict[str, Authority]) -> None:
     authority = authorities["ecdsa"]
-    plain, request, must = (
+    plain, with_responder, must_staple = (
         authority.issue_server(),
         authority.issue_server("http://127.0.0.1:9/"),
         authority.issue_server(must_staple=True),
@@ -180,17 +180,17 @@ def test_revocation_check_returns_end_of_validity_or_raises_transport_error(auth
         return Verifier(False, 1).check(chain, staple, pytest.fail)
 
     assert check(plain) == inf
-    assert check(request) is None
-    response = authority.respond(request)
+    assert check(with_responder) is None
+    response = authority.respond(with_responder)
     until = responses.ocsp.load_der_ocsp_response(response).next_update_utc
-    assert until is not None and check(request, response) == until.timestamp()
-    assert check(request, authority.respond(request, UNKNOWN)) is None
+    assert until is not None and check(with_responder, response) == until.timestamp()
+    assert check(with_responder, authority.respond(with_responder, UNKNOWN)) is None
     for certified, staple, message in (
-        (must, b"", "the server's certificate requires a stapled OCSP response, but there is none"),
+        (must_staple, b"", "the server's certificate requires a stapled OCSP response, but there is none"),
         (plain, authority.respond(plain, REVOKED), "the server's certificate has been revoked, according to OCSP"),
         (
             plain,
-            authority.respond(must),
+            authority.respond(must_staple),
             "the server's stapled OCSP response was not accepted: "
             "the OCSP response is not about the server's certificate",
         ),

@@ -199,10 +199,10 @@ def test_server_with_weak_ciphers_is_rejected(files):
     default_ciphers = {each["name"] for each in ssl.create_default_context().get_ciphers()}
     context.set_ciphers("DEFAULT")
     rejected = [each["name"] for each in context.get_ciphers() if each["name"] not in default_ciphers]
-    weak = next((name for name in rejected if name.startswith("ECDHE-ECDSA")), None)
-    if weak is None:
+    weak_cipher = next((name for name in rejected if name.startswith("ECDHE-ECDSA")), None)
+    if weak_cipher is None:
         pytest.skip("this Python accepts all ciphers that OpenSSL accepts, like Debian's Python")
-    context.set_ciphers(weak)
+    context.set_ciphers(weak_cipher)
     with TlsServer(context) as server:
         assert "TLS handshake failed" in server_selection_error(server, tlsCAFile=files.ca)
     context.set_ciphers("ECDHE-ECDSA-AES128-GCM-SHA256")

@@ -17,7 +17,7 @@ import gmongo.collection
 import gmongo.database
 import gmongo.mongo_client
 
-PAIRS: list[tuple[type, type]] = [
+CLASS_PAIRS: list[tuple[type, type]] = [
     (pymongo.collection.Collection, gmongo.collection.Collection),
     (pymongo.database.Database, gmongo.database.Database),
     (pymongo.mongo_client.MongoClient, gmongo.mongo_client.MongoClient),
@@ -25,10 +25,10 @@ PAIRS: list[tuple[type, type]] = [
 ]
 # Invariant types: a parameter of the type `list[Mapping]` accepts no `list[dict]`, because the
 # function may append a mapping that is no dict.
-INVARIANT = {list, dict, set, collections.abc.MutableMapping, collections.abc.MutableSequence}
+INVARIANT_TYPES = {list, dict, set, collections.abc.MutableMapping, collections.abc.MutableSequence}
 METHODS = [
     pytest.param(theirs, ours, name, id=f"{ours.__name__}.{name}")
-    for theirs, ours in PAIRS
+    for theirs, ours in CLASS_PAIRS
     for name, _ in inspect.getmembers(ours, inspect.isfunction)
     if (not name.startswith("_") or name == "__init__") and hasattr(theirs, name)
 ]
@@ -50,15 +50,15 @@ def _parameter_types(function: Any) -> dict[str, Any]:
 
 def _invariant_types(hint: Any) -> set[Any]:
     """Return the invariant container types that a type contains at any depth."""
-    found = {origin} if (origin := typing.get_origin(hint)) in INVARIANT else set()
+    found = {origin} if (origin := typing.get_origin(hint)) in INVARIANT_TYPES else set()
     return found.union(*(_invariant_types(each) for each in typing.get_args(hint)))
 
 
 @pytest.mark.parametrize(("pymongo_class", "gmongo_class", "method"), METHODS)
 def test_parameter_type_is_not_narrower_than_in_pymongo(pymongo_class: type, gmongo_class: type, method: str) -> None:
-    one, other = _parameter_types(getattr(pymongo_class, method)), _parameter_types(getattr(gmongo_class, method))
-    for parameter in (one.keys() & other.keys()) - {"return"}:
-        assert _invariant_types(other[parameter]) <= _invariant_types(one[parameter]), parameter
+    theirs, ours = _parameter_types(getattr(pymongo_class, method)), _parameter_types(getattr(gmongo_class, method))
+    for parameter in (theirs.keys() & ours.keys()) - {"return"}:
+        assert _invariant_types(ours[parameter]) <= _invariant_types(theirs[parameter]), parameter
 
 
 def test_comparison_of_parameter_types_covers_more_than_50_methods() -> None:

@@ -43,11 +43,11 @@ def test_reply_with_state_change_code_or_message_is_recognized(reply: dict[str, 
     assert is_state_change(reply) is is_recognized
 
 
-VERSION = {"processId": ObjectId(), "counter": Int64(5)}
+TOPOLOGY_VERSION = {"processId": ObjectId(), "counter": Int64(5)}
 
 
 def topology_and_server(*, load_balanced: bool = False, generation: int = 3, is_known: bool = True) -> tuple[Any, Any]:
-    hello = {"ok": 1, "isWritablePrimary": True, "maxWireVersion": 21, "topologyVersion": VERSION}
+    hello = {"ok": 1, "isWritablePrimary": True, "maxWireVersion": 21, "topologyVersion": TOPOLOGY_VERSION}
     described = ServerDescription(ADDRESS, hello) if is_known else ServerDescription(ADDRESS)
     server = Mock(address=ADDRESS)
     server.pool.generations.generation_of.return_value = generation
@@ -97,7 +97,7 @@ def test_operation_error_updates_server_pool_and_monitor(
 @pytest.mark.parametrize("server_is_known", [True, False])
 def test_only_stale_error_is_ignored(generation: int, counter: Any, is_stale: bool, server_is_known: bool) -> None:
     topology, server = topology_and_server(is_known=server_is_known)
-    more = {} if counter is None else {"topologyVersion": {**VERSION, "counter": Int64(counter)}}
+    more = {} if counter is None else {"topologyVersion": {**TOPOLOGY_VERSION, "counter": Int64(counter)}}
     connection = connection_of(generation, service := ObjectId())
     handle_error(topology, connection, not_primary_error(10107, **more), False)
     server.pool.generations.generation_of.assert_called_once_with(service)

@@ -1,4 +1,6 @@
-"""CRC-32C values equal the published test vectors. The driver rejects a reply with a wrong checksum."""
+"""CRC-32C values equal the published test vectors. The driver rejects a reply with a wrong
+checksum.
+"""
 
 from __future__ import annotations
 

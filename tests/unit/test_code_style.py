@@ -17,11 +17,11 @@ from tests.unit.test_layers import MODULES, layer_or_package_of
 ROOT = Path(gmongo.__file__).parent
 ARCHITECTURE = ROOT.parent / "ARCHITECTURE.md"
 
-LONGEST = 35
-LONGEST_WHEN_HOT = 80
+MAX_LINES = 35
+MAX_LINES_WHEN_HOT = 80
 # Every operation runs these functions. They may have up to 80 lines, because calls of additional
 # functions would cost time.
-HOT = {
+HOT_FUNCTIONS = {
     "execution/attempt.py:Attempt.run",
     "execution/command.py:CommandRunner.run",
     "execution/command_fields.py:CommandFields.add_fields",
@@ -58,13 +58,13 @@ def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.FunctionDe
 
 def test_only_hot_functions_exceed_35_lines() -> None:
     lengths = {name: length for module in MODULES for name, length in function_lengths(module)}
-    assert {name for name, length in lengths.items() if length > LONGEST} == HOT
-    assert max(lengths[name] for name in HOT) <= LONGEST_WHEN_HOT
+    assert {name for name, length in lengths.items() if length > MAX_LINES} == HOT_FUNCTIONS
+    assert max(lengths[name] for name in HOT_FUNCTIONS) <= MAX_LINES_WHEN_HOT
 
 
 # The permitted number of uses of `Any`: for option values, for objects of untyped libraries, and
 # for results of operations.
-UNTYPED = 41
+MAX_USES_OF_ANY = 41
 
 
 def uses_of_any(module: str) -> int:
@@ -77,7 +77,7 @@ def uses_of_any(module: str) -> int:
 
 def test_number_of_any_does_not_increase() -> None:
     uses = Counter({module: uses_of_any(module) for module in MODULES if layer_or_package_of(module) != "testing"})
-    assert uses.total() <= UNTYPED, f"reduce the uses of Any in {+uses}"
+    assert uses.total() <= MAX_USES_OF_ANY, f"reduce the uses of Any in {+uses}"
 
 
 def names_in(text: str) -> list[str]:
@@ -87,7 +87,9 @@ def names_in(text: str) -> list[str]:
 
 
 def name_exists(name: str) -> bool:
-    """Return True if `name` is an existing file, folder, name in a module, or attribute of a class."""
+    """Return True if `name` is an existing file, folder, name in a module, or attribute of
+    a class.
+    """
     if name.endswith((".py", "/")) or "/" in name:
         return any((base / name).exists() for base in (ROOT, ROOT.parent))
     if name.split(".", maxsplit=1)[0] in ("gevent", "notes", "pymongo"):

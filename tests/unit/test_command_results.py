@@ -27,7 +27,7 @@ class CommandScenario:
         self.runner = CommandRunner(self.topology, self.events, Mock())
         self.orphans: list[Any] = []
         self.runner.orphan_taker = lambda: self.orphans.append
-        self.connection: Any = Mock(usable=usable, unanswered=unanswered, address=("h", 1))
+        self.connection: Any = Mock(usable=usable, unanswered_request_id=unanswered, address=("h", 1))
         self.attempt: Any = SimpleNamespace(
             operation=Mock(opens_cursor=False, waits_for_documents=False), session=None, server_session=None
         )

@@ -25,12 +25,12 @@ from gmongo.wire.compression import (
 from gmongo.wire.message import OP_COMPRESSED, OP_MSG, encode_op_msg, encode_op_query
 from tests.support.cases import with_cases
 
-NAMES = ["snappy", "zlib", "zstd"]
-IDS = {"snappy": 1, "zlib": 2, "zstd": 3}
-LIMIT = 48_000_000
+COMPRESSOR_NAMES = ["snappy", "zlib", "zstd"]
+COMPRESSOR_IDS = {"snappy": 1, "zlib": 2, "zstd": 3}
+MAX_MESSAGE_SIZE = 48_000_000
 
 
-SENSITIVE = [
+SENSITIVE_COMMANDS = [
     "hello", "isMaster", "ismaster", "saslStart", "saslContinue", "getnonce", "authenticate",
     "createUser", "updateUser", "copydbSaslStart", "copydbgetnonce", "copydb",
 ]  # fmt: skip
@@ -38,7 +38,7 @@ SENSITIVE = [
 
 @pytest.fixture(autouse=True)
 def require_compression_libraries():
-    for name in NAMES:
+    for name in COMPRESSOR_NAMES:
         if missing_package(name):
             pytest.skip(f"{name} is not installed")
 
@@ -47,7 +47,7 @@ def op_compressed(content, size, identifier=2, opcode=OP_MSG):
     return memoryview(struct.pack("<iiB", opcode, size, identifier) + content)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", COMPRESSOR_NAMES)
 @settings(max_examples=60)
 @given(
     fields=st.dictionaries(st.text("abc", min_size=1, max_size=5), st.text() | st.binary(max_size=2000), max_size=5),
@@ -60,8 +60,8 @@ def test_decompression_restores_compressed_message(name, fields, documents):
     [message] = compress_message([plain[:40], plain[40:]] if len(plain) > 50 else [plain], make_compressor(name, -1))
     length, request_id, response_to, opcode = struct.unpack_from("<iiii", message)
     assert (length, request_id, response_to, opcode) == (len(message), 7, 0, OP_COMPRESSED)
-    assert message[24] == IDS[name]
-    opcode, payload = decompress_message(memoryview(message)[16:], LIMIT)
+    assert message[24] == COMPRESSOR_IDS[name]
+    opcode, payload = decompress_message(memoryview(message)[16:], MAX_MESSAGE_SIZE)
     assert opcode == OP_MSG
     assert bytes(payload) == plain[16:]
 
@@ -78,20 +78,20 @@ def test_only_long_message_is_compressed_in_thread(monkeypatch, step, size):
         return b"x" * size
 
     body = bson.encode({"insert": "c", "data": b"x" * size})
-    monkeypatch.setitem(compression._DECOMPRESS, compression.ZLIB, fake_codec)
+    monkeypatch.setitem(compression._DECOMPRESSORS, compression.ZLIB, fake_codec)
     greenlet = gevent.spawn(gate.set)
     if step == "compressing":
         [message] = compress_message(encode_op_msg(7, 0, body), Compressor(compression.ZLIB, fake_codec))
         assert message.endswith(b"x" * size)
     else:
         wrapper = struct.pack("<iiB", OP_MSG, size, compression.ZLIB)
-        assert bytes(decompress_message(memoryview(wrapper + b"x"), LIMIT)[1]) == b"x" * size
+        assert bytes(decompress_message(memoryview(wrapper + b"x"), MAX_MESSAGE_SIZE)[1]) == b"x" * size
     assert (threads == [threading.get_ident()]) is (size == 10_000)
     greenlet.join()
 
 
 def test_sensitive_command_and_legacy_hello_are_not_compressed():
-    messages = [encode_op_msg(7, 0, bson.encode({command: 1, "pwd": "secret"})) for command in SENSITIVE]
+    messages = [encode_op_msg(7, 0, bson.encode({command: 1, "pwd": "secret"})) for command in SENSITIVE_COMMANDS]
     for buffers in [*messages, encode_op_query(7, "admin.$cmd", bson.encode({"ismaster": 1}))]:
         assert compress_message(buffers, make_compressor("zlib", -1)) is buffers
 
@@ -108,7 +108,7 @@ def test_message_shrinks_at_each_zlib_level_except_0(level):
 @given(data=st.binary(max_size=200), size=st.integers(-10, 10_000))
 def test_random_content_raises_protocol_error_or_has_stated_size(identifier, data, size):
     try:
-        _opcode, payload = decompress_message(op_compressed(data, size, identifier), LIMIT)
+        _opcode, payload = decompress_message(op_compressed(data, size, identifier), MAX_MESSAGE_SIZE)
     except ProtocolError:
         return
     assert len(payload) == size
@@ -117,9 +117,9 @@ def test_random_content_raises_protocol_error_or_has_stated_size(identifier, dat
 def test_content_above_stated_or_permitted_size_raises():
     data = zlib.compress(bytes(60_000_000))
     with pytest.raises(ProtocolError, match="claims 100 bytes, but contains 101"):
-        decompress_message(op_compressed(data, 100), LIMIT)
+        decompress_message(op_compressed(data, 100), MAX_MESSAGE_SIZE)
     with pytest.raises(ProtocolError, match="60000000 bytes, which is not between 0 and 48000000"):
-        decompress_message(op_compressed(data, 60_000_000), LIMIT)
+        decompress_message(op_compressed(data, 60_000_000), MAX_MESSAGE_SIZE)
 
 
 @pytest.mark.parametrize(
@@ -133,11 +133,11 @@ def test_content_above_stated_or_permitted_size_raises():
 )
 def test_malformed_op_compressed_header_raises_protocol_error(payload, error_text):
     with pytest.raises(ProtocolError, match=error_text):
-        decompress_message(payload, LIMIT)
+        decompress_message(payload, MAX_MESSAGE_SIZE)
 
 
 def test_noop_compressor_returns_content_unchanged():
-    assert bytes(decompress_message(op_compressed(b"abc", 3, 0), LIMIT)[1]) == b"abc"
+    assert bytes(decompress_message(op_compressed(b"abc", 3, 0), MAX_MESSAGE_SIZE)[1]) == b"abc"
 
 
 def test_missing_library_is_named_and_raises_protocol_error(monkeypatch):
@@ -149,7 +149,7 @@ def test_missing_library_is_named_and_raises_protocol_error(monkeypatch):
     assert missing_package("snappy") == "gmongo[snappy]"
     assert missing_package("zstd") == "gmongo[zstd]"
     with pytest.raises(ProtocolError, match="needs a library that is not installed"):
-        decompress_message(op_compressed(b"abc", 3, 3), LIMIT)
+        decompress_message(op_compressed(b"abc", 3, 3), MAX_MESSAGE_SIZE)
 
 
 CONTENT = b"x" * 5000
@@ -171,7 +171,7 @@ CONTENT = b"x" * 5000
 )  # fmt: skip
 def test_error_of_malformed_compressed_content_states_reason(name, data, reason):
     with pytest.raises(ProtocolError) as caught:
-        decompress_message(op_compressed(data, len(CONTENT), IDS[name]), LIMIT)
+        decompress_message(op_compressed(data, len(CONTENT), COMPRESSOR_IDS[name]), MAX_MESSAGE_SIZE)
     assert str(caught.value) == f"OP_COMPRESSED cannot be decompressed: {reason}"
     assert type(caught.value.__cause__) is ValueError
 
@@ -181,7 +181,7 @@ def test_first_offered_compressor_that_server_accepts_is_chosen(
     monkeypatch, offered_compressors, server_compressors, chosen_compressor
 ):
     compressor = choose_compressor(offered_compressors, server_compressors, -1)
-    assert (compressor.id if compressor else None) == IDS.get(chosen_compressor)
+    assert (compressor.id if compressor else None) == COMPRESSOR_IDS.get(chosen_compressor)
     monkeypatch.setattr(compression, "make_compressor", lambda name, level: (name, level))
     expected = None if chosen_compressor is None else (chosen_compressor, 7)
     assert choose_compressor(offered_compressors, server_compressors, 7) == expected

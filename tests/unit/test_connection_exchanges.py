@@ -80,7 +80,7 @@ def test_failed_exchange_breaks_connection(
     elif error_class is not None:
         assert caught.value is transport_error
     assert connection.mid_message and not connection.usable
-    assert connection.unanswered == (5 if is_unanswered and transport_state == "in step" else None)
+    assert connection.unanswered_request_id == (5 if is_unanswered and transport_state == "in step" else None)
 
 
 @pytest.mark.parametrize("seconds", [0, -1])
@@ -116,7 +116,7 @@ def test_failed_send_leaves_connection_mid_message(transport_error: BaseExceptio
 def test_requests_are_compressed_after_negotiation() -> None:
     connection, transport = connection_with()
     hello = Hello({"maxMessageSizeBytes": 100}, 0.0)
-    connection.established(hello, make_compressor("zlib", -1))
+    connection.store_hello(hello, make_compressor("zlib", -1))
     assert connection.hello is hello
     transport.set_max_message_size.assert_called_once_with(100 + 16 * 1024)
     connection.exchange(5, REQUEST, None, bson.decode)
@@ -175,10 +175,10 @@ def test_connection_expects_late_reply_only_if_operation_is_unanswered(
     purpose: Purpose, unanswered: int | None
 ) -> None:
     connection, _ = connection_with()
-    connection.purpose, connection.unanswered = purpose, unanswered
+    connection.purpose, connection.unanswered_request_id = purpose, unanswered
     connection.expect_late_reply(callback := Mock(), True)
     waits = unanswered is not None and purpose is Purpose.OTHER
-    assert (connection.late_reply, connection.reply_is_due) == (callback if waits else None, waits)
+    assert (connection.late_reply_handler, connection.reply_is_due) == (callback if waits else None, waits)
 
 
 @pytest.mark.parametrize("is_interrupted", [False, True])
@@ -187,15 +187,15 @@ def test_only_interrupted_reauthentication_sets_error(is_interrupted: bool) -> N
     with pytest.raises(InvalidOperation, match="cannot reauthenticate, because the connection has never authenticated"):
         connection.reauthenticate()
     connection.authentication = Mock()
-    connection.unanswered = 5
+    connection.unanswered_request_id = 5
     if not is_interrupted:
         connection.reauthenticate(3.0)
-        assert connection.error is None and connection.unanswered == 5
+        assert connection.error is None and connection.unanswered_request_id == 5
     else:
         connection.authentication.reauthenticate.side_effect = GreenletExit("x")
         with pytest.raises(GreenletExit):
             connection.reauthenticate(3.0)
-        assert isinstance(connection.error, GreenletExit) and connection.unanswered is None
+        assert isinstance(connection.error, GreenletExit) and connection.unanswered_request_id is None
     connection.authentication.reauthenticate.assert_called_once_with(3.0)
 
 
@@ -213,7 +213,7 @@ def test_hello_uses_op_msg_and_legacy_hello_uses_op_query(name: str, opcode: int
 def test_late_reply_timeout_error_names_drain_late_replies_option() -> None:
     connection, transport = connection_with()
     transport.receive.side_effect = lambda *_: gevent.sleep(60)
-    connection.unanswered, connection.late_reply = 5, Mock()
+    connection.unanswered_request_id, connection.late_reply_handler = 5, Mock()
     with pytest.raises(NetworkTimeout, match="drainLateRepliesMS"):
         connection.read_late_reply(0.001, 100)
 

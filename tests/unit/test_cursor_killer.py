@@ -35,10 +35,10 @@ class RecordingExecutor:
 
 
 class CountingPin:
-    releases = 0
+    release_count = 0
 
     def release(self):
-        self.releases += 1
+        self.release_count += 1
 
 
 def make_cursor_killer():
@@ -61,7 +61,7 @@ def test_end_of_pinned_cursor_does_not_wait_for_unpinned_cursor():
     cursor_killer.take(make_dropped_cursor(3, pins[1]))
     gevent.idle()
     assert executor.killed_cursors == [(0, [2]), (0, [3])]
-    assert [pin.releases for pin in pins] == [1, 1]
+    assert [pin.release_count for pin in pins] == [1, 1]
     may_run.set()
     gevent.idle()
     assert executor.killed_cursors[2:] == [(0, [1])]
@@ -75,7 +75,7 @@ def test_reap_ends_dropped_cursors_before_killer_greenlet_starts():
     cursor_killer.reap()
     assert executor.killed_cursors == [(0, [2]), (0, [1])]
     gevent.idle()
-    assert (len(executor.killed_cursors), pin.releases) == (2, 1)
+    assert (len(executor.killed_cursors), pin.release_count) == (2, 1)
 
 
 @pytest.mark.parametrize("error", [AutoReconnect("lost"), InvalidBSON("no reply"), GreenletExit()])
@@ -86,7 +86,7 @@ def test_failed_kill_releases_pin_and_next_cursor_is_ended(error):
     cursor_killer.take(make_dropped_cursor(1))
     cursor_killer.take(make_dropped_cursor(2, pin))
     gevent.idle()
-    assert pin.releases == 1
+    assert pin.release_count == 1
     executor.run = run
     cursor_killer.take(make_dropped_cursor(3))
     gevent.idle()
@@ -95,12 +95,12 @@ def test_failed_kill_releases_pin_and_next_cursor_is_ended(error):
 
 @pytest.mark.parametrize("make_pin", [lambda: None, CountingPin])
 def test_cursor_is_ended_if_killer_greenlet_is_killed_before_start(make_pin, monkeypatch):
-    executor, killed = RecordingExecutor(), []
+    executor, killed_greenlets = RecordingExecutor(), []
 
     def spawn(function):
         greenlet = gevent.spawn(function)
-        if not killed:
-            killed.append(greenlet)
+        if not killed_greenlets:
+            killed_greenlets.append(greenlet)
             greenlet.kill(block=False)
         return greenlet
 
@@ -108,7 +108,7 @@ def test_cursor_is_ended_if_killer_greenlet_is_killed_before_start(make_pin, mon
     cursor_killer = CursorKiller(executor)
     cursor_killer.take(make_dropped_cursor(1, make_pin()))
     gevent.idle()
-    assert killed[0].dead and executor.killed_cursors == [(0, [1])]
+    assert killed_greenlets[0].dead and executor.killed_cursors == [(0, [1])]
 
 
 def raise_error(error):
@@ -130,7 +130,7 @@ def test_cursor_dropped_while_killer_greenlet_ends_is_ended():
             return has_items
 
     executor, cursor_killer = make_cursor_killer()
-    cursor_killer._unpinned = QueueWithFinalizer()
+    cursor_killer._unpinned_cursors = QueueWithFinalizer()
     cursor_killer.take(make_dropped_cursor(1))
     assert becomes_true(lambda: executor.killed_cursors == [(0, [1]), (0, [2])])
 

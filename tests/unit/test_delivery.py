@@ -72,7 +72,7 @@ class BlockingListener:
 @pytest.mark.parametrize("kills", [1, 3])
 @pytest.mark.parametrize("kill_point", ["before start", "inside listener"])
 def test_killed_substitute_of_delivering_greenlet_is_replaced(delivery: Delivery, kills: int, kill_point: str) -> None:
-    listener, known = BlockingListener(), set(living_greenlets())
+    listener, earlier = BlockingListener(), set(living_greenlets())
     first = spawn(queue_and_deliver, delivery, (listener.block, 0))
     victim = spawn(queue_and_deliver, delivery, *[(listener.block, number) for number in range(1, 6)])
     victim.kill()
@@ -83,7 +83,7 @@ def test_killed_substitute_of_delivering_greenlet_is_replaced(delivery: Delivery
         if kill_point == "inside listener":
             gevent.sleep(0.005)
         gevent.killall(
-            [each for each in living_greenlets() if each not in known and each is not getcurrent()], block=False
+            [each for each in living_greenlets() if each not in earlier and each is not getcurrent()], block=False
         )
         gevent.sleep(0.005)
     listener.open()
@@ -110,8 +110,8 @@ def test_stuck_listener_delays_no_greenlet_and_no_event_is_lost(
 ) -> None:
     listener = BlockingListener()
     blocked_greenlet = spawn(queue_and_deliver, delivery, (listener.block, 0))
-    waited = spawn(queue_and_deliver, delivery, (listener.received.append, 1))
-    waited.get(timeout=5)
+    waiting_greenlet = spawn(queue_and_deliver, delivery, (listener.received.append, 1))
+    waiting_greenlet.get(timeout=5)
     assert "a listener has not returned" in caplog.text
     for number in range(2, 50):
         before = virtual_time.monotonic()
@@ -147,7 +147,7 @@ def test_events_above_limit_are_dropped(
     assert listener.received[-1] == "again"
 
 
-def test_substitute_that_is_killed_in_its_warning_has_delivered_its_events(
+def test_substitute_has_delivered_its_events_if_killed_during_report_of_dropped_events(
     delivery: Delivery, short_listener_limit: None, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(delivery, "_report_dropped", Mock(side_effect=GreenletExit))

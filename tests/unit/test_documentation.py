@@ -31,7 +31,7 @@ MODULES = (
     "gmongo.gridfs.errors",
 )
 # Public classes that applications do not import, because gmongo returns their objects.
-INDIRECT = (
+INDIRECT_CLASSES = (
     "gmongo.testing.command.Request",
     "gmongo.testing.deployment.Members",
     "gmongo.testing.simulation.certificates.Certificates",
@@ -41,10 +41,10 @@ INDIRECT = (
     "gmongo.testing.simulation.network.Network",
 )
 ROOT = Path(gmongo.__file__).parents[1]
-PARAMETER = re.compile(r"^:param (\w+):", re.MULTILINE)
-RAISES = re.compile(r"^:raises [\w.]+:", re.MULTILINE)
-FIELD = re.compile(r"^:(\w+)(?: [\w.]+)?:(?!`)", re.MULTILINE)
-FIELDS_KNOWN = frozenset({"param", "raises", "returns", "ivar"})
+PARAMETER_PATTERN = re.compile(r"^:param (\w+):", re.MULTILINE)
+RAISES_PATTERN = re.compile(r"^:raises [\w.]+:", re.MULTILINE)
+FIELD_PATTERN = re.compile(r"^:(\w+)(?: [\w.]+)?:(?!`)", re.MULTILINE)
+KNOWN_FIELDS = frozenset({"param", "raises", "returns", "ivar"})
 
 
 def is_public(name: str) -> bool:
@@ -67,7 +67,7 @@ def public_objects() -> dict[str, Any]:
                 inspect.isclass(public_object) or inspect.isroutine(public_object)
             ) and public_object.__module__.startswith("gmongo"):
                 found.setdefault(id(public_object), (f"{module_name}.{name}", public_object))
-    for path in INDIRECT:
+    for path in INDIRECT_CLASSES:
         module_name, _, name = path.rpartition(".")
         public_object = getattr(importlib.import_module(module_name), name)
         found.setdefault(id(public_object), (path, public_object))
@@ -142,16 +142,16 @@ def has_own_docstring(documented: Any, public_object: Any, text: str) -> bool:
 
 
 def documents_parameters(documented: Any, text: str) -> bool:
-    """Return True if a docstring, or that of a public base class, describes all parameters in
-    order.
+    """Return True if a docstring, or the docstring of a public base class, describes all parameters
+    in order.
     """
-    found = PARAMETER.findall(text)
+    found = PARAMETER_PATTERN.findall(text)
     return (not found and is_documented_by_base(documented)) or found == public_parameters(documented)
 
 
 def has_well_formed_fields(text: str) -> bool:
     raised = len(re.findall(r"^:raises", text, re.MULTILINE))
-    return set(FIELD.findall(text)) <= FIELDS_KNOWN and len(RAISES.findall(text)) == raised
+    return set(FIELD_PATTERN.findall(text)) <= KNOWN_FIELDS and len(RAISES_PATTERN.findall(text)) == raised
 
 
 def test_public_docstrings_describe_all_parameters() -> None:

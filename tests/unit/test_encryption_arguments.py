@@ -15,14 +15,14 @@ from gmongo.encryption import Algorithm, ClientEncryption
 from gmongo.encryption_options import RangeOpts
 from tests.support.cases import with_cases
 
-KEYS = {"local": {"key": b"0" * 96}}
-KEY = Binary(b"0" * 16, 4)
+KMS_PROVIDERS = {"local": {"key": b"0" * 96}}
+KEY_ID = Binary(b"0" * 16, 4)
 
 
 def client_encryption_with(**options: Any) -> ClientEncryption[Any]:
     client: MongoClient[Any] = MongoClient(connect=False)
-    given = {"kms_providers": KEYS, "key_vault_namespace": "vault.keys", "key_vault_client": client}
-    return ClientEncryption(**{**given, "codec_options": CodecOptions(), **options})
+    defaults = {"kms_providers": KMS_PROVIDERS, "key_vault_namespace": "vault.keys", "key_vault_client": client}
+    return ClientEncryption(**{**defaults, "codec_options": CodecOptions(), **options})
 
 
 @with_cases
@@ -46,7 +46,7 @@ def test_invalid_argument_raises_type_error(
 @pytest.mark.parametrize(("timeout_ms", "seconds"), [(None, None), (0, 0), (700, 0.7)])
 def test_timeout_ms_sets_time_limit_of_key_vault_operations(timeout_ms: float | None, seconds: float | None) -> None:
     with client_encryption_with(timeout_ms=timeout_ms) as client_encryption:
-        assert client_encryption._keys._executor._timeout == seconds
+        assert client_encryption._key_vault._executor._timeout == seconds
 
 
 def test_encrypt_accepts_uuid_as_key_id(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,11 +55,11 @@ def test_encrypt_accepts_uuid_as_key_id(monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(
             client_encryption._explicit, "encrypt", lambda *values, **options: given.append((values, options))
         )
-        for key in (KEY, UUID(bytes=bytes(KEY))):
+        for key in (KEY_ID, UUID(bytes=bytes(KEY_ID))):
             with pytest.raises(TypeError):  # the mock of the encryption method returns no value
                 client_encryption.encrypt("x", Algorithm.UNINDEXED, key_id=key)
     assert given[0] == given[1]
-    assert given[0][0][2] == bytes(KEY)
+    assert given[0][0][2] == bytes(KEY_ID)
 
 
 @with_cases

@@ -24,8 +24,8 @@ from gmongo.server_api import ServerApi
 from tests.support.cases import rows
 
 LISTENER, REGISTRY = CommandListener(), TypeRegistry(fallback_encoder=str)
-HOST = "mongodb://h.example.com/"
-SRV = "mongodb+srv://h.example.com/"
+HOST_URI = "mongodb://h.example.com/"
+SRV_URI = "mongodb+srv://h.example.com/"
 
 # For each option, a value other than the default. REQUIRED_OPTIONS lists the options that an option
 # needs.
@@ -36,7 +36,7 @@ VALUES: dict[str, Any] = {
     "read_preference": ReadPreference.NEAREST, "datetime_conversion": DatetimeConversion.DATETIME_MS,
     "document_class": SON, "type_registry": REGISTRY, "tzinfo": datetime.timezone.utc,
 }  # fmt: skip
-LOGIN = {"username", "password"}
+LOGIN_OPTIONS = {"username", "password"}
 REQUIRED_OPTIONS = {row["option"]: row["requires"] for row in rows(__file__, "required options")}
 # Other test files test the options that name files or configure encryption.
 # `authMechanismProperties` is exempt because a repr never shows the option.
@@ -122,7 +122,7 @@ def test_option_changes_client_by_keyword_and_in_uri(option: Option) -> None:
         pytest.importorskip("opentelemetry")
     if option.name in ("tlsDisableCertificateRevocationCheck", "tlsDisableOCSPEndpointCheck"):
         pytest.importorskip("OpenSSL")
-    host = SRV if option.name.lower().startswith("srv") else HOST
+    host = SRV_URI if option.name.lower().startswith("srv") else HOST_URI
     required = REQUIRED_OPTIONS.get(option.name, {})
     client_arguments = {**required, option.name: VALUES[option.name]}
     without = client_state(host, {name: value for name, value in required.items() if value != "other"})
@@ -132,8 +132,8 @@ def test_option_changes_client_by_keyword_and_in_uri(option: Option) -> None:
         settings = str(error)
     assert settings != without
     if option.source is Source.ANYWHERE and option.name not in ("username", "password"):
-        texts = [f"{name}={_uri_text(value)}" for name, value in client_arguments.items() if name not in LOGIN]
-        login = {name: value for name, value in client_arguments.items() if name in LOGIN}
+        texts = [f"{name}={_uri_text(value)}" for name, value in client_arguments.items() if name not in LOGIN_OPTIONS]
+        login = {name: value for name, value in client_arguments.items() if name in LOGIN_OPTIONS}
         try:
             in_uri: object = client_state(f"{host}?{'&'.join(texts)}", login)
         except Exception as error:
@@ -159,10 +159,10 @@ def test_srv_max_hosts_counts_duplicate_record_once(monkeypatch: pytest.MonkeyPa
 def test_dns_query_uses_service_name_and_connect_timeout(dns_queries: list[tuple[Any, ...]], by_keyword: bool) -> None:
     options = {"srvServiceName": "other", "connectTimeoutMS": 700}
     query = "" if by_keyword else "?srvServiceName=other&connectTimeoutMS=700"
-    client_state(SRV + query, options if by_keyword else {})
+    client_state(SRV_URI + query, options if by_keyword else {})
     assert dns_queries == [("_other._tcp.h.example.com", "SRV", 0.7, True), ("h.example.com", "TXT", 0.7, True)]
     dns_queries.clear()
-    client_state(SRV, {})
+    client_state(SRV_URI, {})
     assert dns_queries == [("_mongodb._tcp.h.example.com", "SRV", 20.0, True), ("h.example.com", "TXT", 20.0, True)]
 
 
@@ -176,7 +176,7 @@ def test_client_repr_shows_options_but_no_secret() -> None:
     for name in ("loadBalanced", "directConnection", "metrics", "tracing", "fsync", "username", "password"):
         plain.pop(name)
     plain["connect"] = False
-    client: MongoClient[Any] = MongoClient(HOST, **plain)
+    client: MongoClient[Any] = MongoClient(HOST_URI, **plain)
     representation = repr(client)
     secret = {option.name for option in OPTIONS if option.secret}
     for name in plain:
@@ -187,9 +187,9 @@ def test_client_repr_shows_options_but_no_secret() -> None:
 def test_allowed_suffix_or_validator_permits_host_of_other_domain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(srv, "lookup", lambda name, kind, *_: srv.Answer([("a.other.org", 1)] if kind == "SRV" else []))
     with pytest.raises(Exception, match=r"name the host 'a\.other\.org', which example\.com does not allow"):
-        client_state(SRV, {})
+        client_state(SRV_URI, {})
     for options in ({"srvAllowedHostsSuffix": "other.org"}, {"srv_host_validator": lambda host: True}):
-        assert client_state(SRV, options)["seeds"] == (("a.other.org", 1),)
+        assert client_state(SRV_URI, options)["seeds"] == (("a.other.org", 1),)
 
 
 # The settings of a client without options. Settings whose value is None are not listed.
@@ -202,7 +202,7 @@ DEFAULTS: dict[str, Any] = {
     "connect_timeout": 20.0, "compressors": (), "zlib_level": -1,
     "retry_reads": True, "retry_writes": True, "max_adaptive_retries": 5, "base_backoff": 0.1,
     "overload_retargeting": False,
-    "traces": False, "query_text_max_length": 0, "metrics": False,
+    "tracing_enabled": False, "query_text_max_length": 0, "metrics_enabled": False,
 }  # fmt: skip
 
 

@@ -26,7 +26,7 @@ from tests.support.cases import rows, with_cases
 ADDRESS = ("h", 1)
 REPLY = {"ok": 0, "code": 50, "errmsg": "no luck", "errorLabels": ["Label"]}
 PLAIN = {"ok": 0, "code": 5, "errmsg": "no luck"}
-CHECKED_OUT = {"connection": 7, "seconds": 1.5, "greenlet": "<G>", "purpose": "a find", "operation": "find"}
+CHECKED_OUT_CONNECTION = {"connection": 7, "seconds": 1.5, "greenlet": "<G>", "purpose": "a find", "operation": "find"}
 
 
 def copies_of(error: Exception) -> list[Any]:
@@ -46,9 +46,9 @@ def test_exception_and_its_copies_have_timeout_labels_and_attributes(
 
 
 def test_cases_cover_every_exception() -> None:
-    kinds = {name for name in errors.__all__ if issubclass(getattr(errors, name), PyMongoError)}
+    exception_names = {name for name in errors.__all__ if issubclass(getattr(errors, name), PyMongoError)}
     test = test_exception_and_its_copies_have_timeout_labels_and_attributes
-    assert {case["name"] for case in rows(__file__, test.__name__)} == kinds
+    assert {case["name"] for case in rows(__file__, test.__name__)} == exception_names
 
 
 def test_error_with_deeply_nested_reply_has_printable_text() -> None:
@@ -77,7 +77,7 @@ def test_error_text_contains_reply_and_escapes_newlines(make_error: Callable[[st
 
 
 def test_notes_of_wait_queue_timeout_list_checked_out_connections() -> None:
-    error = WaitQueueTimeoutError("m", ADDRESS, [CHECKED_OUT, CHECKED_OUT])
+    error = WaitQueueTimeoutError("m", ADDRESS, [CHECKED_OUT_CONNECTION, CHECKED_OUT_CONNECTION])
     assert getattr(error, "__notes__", [error]) in (
         ["Connection 7 has been held for 1.500 s by <G>, for a find; its last command: find"] * 2,
         [error],

@@ -14,7 +14,7 @@ from tests.support.cases import rows, with_cases
 from tests.support.programs import ROOT, run_python
 
 # First lines of a test program, after which each import of a hidden package fails.
-_HIDE = """
+_HIDING_LINES = """
 import sys
 
 class Hiding:
@@ -30,7 +30,7 @@ sys.meta_path[:] = [Hiding({hidden!r})]
 """
 # Extras that only install packages for the examples and for the development of gmongo.
 TOOL_EXTRAS = {"examples", "dev"}
-WITHOUT_PACKAGES = {"aws"}
+EXTRAS_WITHOUT_PACKAGES = {"aws"}
 # Pairs of an extra and a package of the extra.
 PACKAGES = {(case["extra"], case["package"]) for case in rows(__file__, "test_error_of_missing_package_names_extra")}
 
@@ -42,7 +42,7 @@ def declared_extras() -> set[str]:
 
 
 def test_case_table_covers_every_extra() -> None:
-    assert {extra for extra, _ in PACKAGES} | TOOL_EXTRAS | WITHOUT_PACKAGES == declared_extras()
+    assert {extra for extra, _ in PACKAGES} | TOOL_EXTRAS | EXTRAS_WITHOUT_PACKAGES == declared_extras()
 
 
 def test_tox_has_environment_for_each_extra() -> None:
@@ -65,6 +65,6 @@ def test_program_of_extra_succeeds(extra: str) -> None:
 @with_cases
 def test_error_of_missing_package_names_extra(extra: str, package: str, program: str) -> None:
     """Hide a package of the extra, and run a program that needs the package."""
-    done = run_python("-c", _HIDE.replace("{hidden!r}", repr({package})) + program)
-    last = [line for line in done.stderr.splitlines() if line.strip()][-2:]
-    assert any(f"gmongo[{extra}]" in line for line in last), done.stderr[-600:]
+    done = run_python("-c", _HIDING_LINES.replace("{hidden!r}", repr({package})) + program)
+    last_lines = [line for line in done.stderr.splitlines() if line.strip()][-2:]
+    assert any(f"gmongo[{extra}]" in line for line in last_lines), done.stderr[-600:]

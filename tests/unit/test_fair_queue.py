@@ -120,8 +120,8 @@ def test_item_is_not_lost_if_event_loop_is_blocked(queue, returned_items):
     the limit.
     """
     (waiter,) = start_waiters(queue, 1, returned_items, seconds=0.05)
-    handing = gevent.get_hub().loop.timer(0.02)
-    handing.start(queue.hand_over, "a")
+    timer = gevent.get_hub().loop.timer(0.02)
+    timer.start(queue.hand_over, "a")
     time.sleep(0.1)
     assert waiter.get() == "a"
     assert returned_items == []

@@ -21,7 +21,7 @@ from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import Nearest
 from gmongo.write_concern import WriteConcern
 
-NAMES = ("codec_options", "read_preference", "write_concern", "read_concern")
+OPTION_NAMES = ("codec_options", "read_preference", "write_concern", "read_concern")
 
 
 class MongoClient:
@@ -57,7 +57,7 @@ class MemoryCollection(Collection):
 def test_database_and_collection_inherit_options_of_foreign_client(client_class):
     client = client_class()
     for each in (client.shop, client.shop.orders, client.shop.orders.archive):
-        assert [getattr(each, name) for name in NAMES] == [getattr(client, name) for name in NAMES]
+        assert [getattr(each, name) for name in OPTION_NAMES] == [getattr(client, name) for name in OPTION_NAMES]
     assert client.shop.client is client
     assert client.shop.orders.with_options(write_concern=WriteConcern(1)).write_concern == WriteConcern(1)
 

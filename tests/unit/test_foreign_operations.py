@@ -63,13 +63,13 @@ class NarrowCollection(Collection):
         return []
 
 
-OBJECTS = {
+TARGET_FACTORIES = {
     "Database": lambda database: database,
     "Collection": lambda database: database.orders,
     "GridFS": GridFS,
     "GridFSBucket": GridFSBucket,
 }
-WITHOUT_OPERATION = {"get_collection", "next", "with_options"}
+METHODS_WITHOUT_OPERATION = {"get_collection", "next", "with_options"}
 ARGUMENTS = {
     "command": "ping", "data": b"x", "dbref": DBRef("orders", 1), "definition": {},
     "destination": io.BytesIO(), "document": {}, "documents": [{}], "file_id": 1, "filename": "a",
@@ -104,10 +104,10 @@ def arguments_of_calls(target, method_name):
 CALLS = [
     (library, kind, name, given)
     for library in (Database, NarrowDatabase)
-    for kind, make in OBJECTS.items()
+    for kind, make in TARGET_FACTORIES.items()
     for made in [make(MongoClient(library).shop)]
     for name, _ in inspect.getmembers(type(made), callable)
-    if not name.startswith("_") and name not in WITHOUT_OPERATION
+    if not name.startswith("_") and name not in METHODS_WITHOUT_OPERATION
     if library is Database or name not in vars(type(made)) or kind.startswith("GridFS")
     for given in arguments_of_calls(made, name)
 ]
@@ -116,7 +116,7 @@ CALLS = [
 @pytest.mark.parametrize(("database_class", "target_class", "method_name", "arguments"), CALLS)
 def test_operation_on_foreign_client_raises_invalid_operation(database_class, target_class, method_name, arguments):
     client = MongoClient(database_class)
-    method = getattr(OBJECTS[target_class](client.shop), method_name)
+    method = getattr(TARGET_FACTORIES[target_class](client.shop), method_name)
     with pytest.raises(InvalidOperation, match=f"on {__name__}.MongoClient, which is another library's class"):
         use_result(method(**arguments))
     assert client.requested_names == ["shop"], "gmongo read a private name as a database"

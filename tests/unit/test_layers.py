@@ -13,9 +13,9 @@ ROOT = Path(gmongo.__file__).parent
 # The layers, from top to bottom. A module outside of the listed packages belongs to the layer
 # `api`.
 LAYERS = ("api", "engines", "operations", "execution", "sdam", "cmap", "auth", "wire")
-# Modules that any layer may import. Of gmongo, they import only each other and the modules in
-# ALLOWED.
-LEAVES = frozenset(
+# Modules that any layer may import. From gmongo, they import only each other and the targets in
+# ALLOWED_IMPORTS.
+LEAF_MODULES = frozenset(
     {
         "_background", "_random", "_clock", "_documents", "_fork", "_parameter_docs",
         "_traceback_scrub", "_nearest", "_object_ids", "_redaction", "_safe_log", "_server_facts",
@@ -27,7 +27,7 @@ LEAVES = frozenset(
 # Packages that belong to no layer.
 BESIDE_LAYERS = frozenset({"options", "testing"})
 # Permitted import that violates the rule of the layers -> reason for the import.
-ALLOWED = {
+ALLOWED_IMPORTS = {
     ("events", "cmap"): "an event of a command shows the connection of the command",
     ("events", "sdam"): "an event of discovery shows descriptions",
     ("events", "wire"): "the type of an address",
@@ -39,11 +39,11 @@ ALLOWED = {
 
 
 def layer_or_package_of(module: str) -> str:
-    """Return the layer of a gmongo module, or the name in LEAVES or BESIDE_LAYERS that contains the
+    """Return the layer of a gmongo module, or the name in LEAF_MODULES or BESIDE_LAYERS that contains the
     module.
     """
     first = module.split(".")[1] if "." in module else "api"
-    known = first in LAYERS or first in LEAVES or first in BESIDE_LAYERS
+    known = first in LAYERS or first in LEAF_MODULES or first in BESIDE_LAYERS
     return first if known else "api"
 
 
@@ -87,7 +87,7 @@ MODULES = gmongo_modules()
 
 
 def import_is_allowed(source: str, target: str) -> bool:
-    if source == target or target in LEAVES or (source, target) in ALLOWED:
+    if source == target or target in LEAF_MODULES or (source, target) in ALLOWED_IMPORTS:
         return True
     if source == "api":
         return target != "testing"
@@ -111,7 +111,7 @@ CYCLES = {
     (
         "change_stream", "client_session", "collection", "command_cursor", "cursor", "database",
         "mongo_client",
-    ): "each object returns the object that made it, and type checkers must know its class",
+    ): "an object returns its creator, and type checkers must know the creator's class",
 }  # fmt: skip
 
 

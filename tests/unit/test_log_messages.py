@@ -22,10 +22,10 @@ from gmongo.events.sdam import SelectionEvents, SelectionRequest, TopologyEvents
 from tests.support.cases import with_cases
 
 ADDRESS = ("h", 1)
-TOPOLOGY = ObjectId("0" * 24)
+TOPOLOGY_ID = ObjectId("0" * 24)
 
 
-def connection(**hello: Any) -> Connection:
+def connection_with_hello(**hello: Any) -> Connection:
     found = Connection(ADDRESS)
     found.id = 3
     if hello:
@@ -41,7 +41,9 @@ def check_log_message(
     message_text: str,
     message_fields: dict[str, Any],
 ) -> None:
-    """Check that `action` logs one message, but none if the logger has a higher level or is silent."""
+    """Check that `action` logs one message, but none if the logger has a higher level or is
+    silent.
+    """
     for level in (logging.DEBUG, logging.INFO, logging.WARNING):
         caplog.set_level(level, logger.name)
         for silent in (False, True):
@@ -58,16 +60,16 @@ def test_topology_event_is_logged_with_text_and_fields(
     method: str, arguments: list[Any], text: str, fields: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     if method.startswith("heartbeat") and arguments[1] is not None:
-        arguments = [arguments[0], connection(**arguments[1]), *arguments[2:]]
+        arguments = [arguments[0], connection_with_hello(**arguments[1]), *arguments[2:]]
     listeners: Any = SimpleNamespace(topology=(), server=(), heartbeat=())
-    message = text.partition(" for h:1")[0].partition(f" (topology {TOPOLOGY})")[0]
+    message = text.partition(" for h:1")[0].partition(f" (topology {TOPOLOGY_ID})")[0]
     check_log_message(
         caplog,
         log.topology_log,
-        lambda silent: getattr(TopologyEvents(TOPOLOGY, listeners, Mock(), silent=silent), method)(*arguments),
+        lambda silent: getattr(TopologyEvents(TOPOLOGY_ID, listeners, Mock(), silent=silent), method)(*arguments),
         logging.DEBUG,
         text,
-        {"message": message, "topologyId": TOPOLOGY, **fields},
+        {"message": message, "topologyId": TOPOLOGY_ID, **fields},
     )
 
 
@@ -112,4 +114,4 @@ def test_logger_of_module_has_documented_name(module: str, variable: str, name: 
 
 
 def test_logger_of_silent_clients_is_disabled() -> None:
-    assert log.silence.name == "gmongo.silence" and log.silence.disabled
+    assert log.silent_log.name == "gmongo.silence" and log.silent_log.disabled

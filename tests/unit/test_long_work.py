@@ -63,7 +63,7 @@ def insert_message(documents: Iterable[bytes]) -> list[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("computation", "checkpoints"),
+    ("computation", "checkpoint_count"),
     [
         (lambda: crc32c(bytes(20 * KIB)), 3),
         (lambda: crc32c(b""), 0),
@@ -80,12 +80,12 @@ def insert_message(documents: Iterable[bytes]) -> list[bytes]:
     ],
 )
 def test_long_computation_passes_checkpoint_after_each_piece(
-    monkeypatch: pytest.MonkeyPatch, computation: Callable[[], Any], checkpoints: int
+    monkeypatch: pytest.MonkeyPatch, computation: Callable[[], Any], checkpoint_count: int
 ) -> None:
     checkpoint_calls: list[LongWork] = []
     monkeypatch.setattr(LongWork, "checkpoint", lambda self: checkpoint_calls.append(self))
     computation()
-    assert len(checkpoint_calls) == checkpoints
+    assert len(checkpoint_calls) == checkpoint_count
 
 
 def test_computation_with_checkpoints_has_complete_result() -> None:

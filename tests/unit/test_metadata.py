@@ -17,7 +17,7 @@ from gmongo.cmap.metadata import client_metadata
 from gmongo.driver_info import DriverInfo
 from tests.support.cases import with_cases
 
-VARIABLES = [
+ENVIRONMENT_VARIABLES = [
     "AWS_EXECUTION_ENV", "AWS_LAMBDA_RUNTIME_API", "AWS_REGION", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE",
     "FUNCTIONS_WORKER_RUNTIME", "K_SERVICE", "FUNCTION_NAME", "FUNCTION_MEMORY_MB",
     "FUNCTION_TIMEOUT_SEC", "FUNCTION_REGION", "VERCEL", "VERCEL_REGION", "KUBERNETES_SERVICE_HOST",
@@ -26,7 +26,7 @@ VARIABLES = [
 
 @pytest.fixture(autouse=True)
 def no_environment_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in VARIABLES:
+    for name in ENVIRONMENT_VARIABLES:
         monkeypatch.delenv(name, raising=False)
 
 

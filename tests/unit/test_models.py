@@ -19,32 +19,32 @@ from gmongo.operations.models import checked_change
 from tests.support.cases import with_cases
 
 SET = {"$set": {"a": 1}}
-FILTERED = [
+MODEL_FACTORIES = [
     lambda filter=None, **options: DeleteOne(filter, **options),
     lambda filter=None, **options: DeleteMany(filter, **options),
     lambda filter=None, **options: ReplaceOne(filter, {}, **options),
     lambda filter=None, **options: UpdateOne(filter, SET, **options),
     lambda filter=None, **options: UpdateMany(filter, SET, **options),
 ]
-FILTERED_NAMES = ["DeleteOne", "DeleteMany", "ReplaceOne", "UpdateOne", "UpdateMany"]
-filtered = pytest.mark.parametrize("make_model", FILTERED, ids=FILTERED_NAMES)
+MODEL_NAMES = ["DeleteOne", "DeleteMany", "ReplaceOne", "UpdateOne", "UpdateMany"]
+for_each_filtered_model = pytest.mark.parametrize("make_model", MODEL_FACTORIES, ids=MODEL_NAMES)
 
 
-@filtered
+@for_each_filtered_model
 def test_filter_that_is_no_mapping_raises(make_model):
     assert make_model({"a": 1}).filter == {"a": 1}
     with pytest.raises(TypeError, match=r"filter must be a mapping.*not None"):
         make_model(None)
 
 
-@filtered
+@for_each_filtered_model
 @with_cases
 def test_malformed_model_option_raises(make_model, options, error_class, message):
     with pytest.raises(error_class, match=message):
         make_model({}, **options)
 
 
-@pytest.mark.parametrize("make_model", FILTERED[2:], ids=FILTERED_NAMES[2:])
+@pytest.mark.parametrize("make_model", MODEL_FACTORIES[2:], ids=MODEL_NAMES[2:])
 def test_upsert_that_is_no_boolean_raises(make_model):
     assert make_model({}).upsert is None
     assert make_model({}, upsert=True).upsert is True

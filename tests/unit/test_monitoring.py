@@ -13,7 +13,7 @@ from gmongo.monitoring import listeners as listeners_module
 from tests.support.cases import rows
 
 ADDRESS = ("db.example", 27017)
-TOPOLOGY = ObjectId()
+TOPOLOGY_ID = ObjectId()
 SECOND = timedelta(seconds=1)
 
 
@@ -100,14 +100,14 @@ def _description(type_name, writable=True, readable=True):
 
 
 def _server_change(old, new):
-    return monitoring.ServerDescriptionChangedEvent(_description(old), _description(new), ADDRESS, TOPOLOGY)
+    return monitoring.ServerDescriptionChangedEvent(_description(old), _description(new), ADDRESS, TOPOLOGY_ID)
 
 
 def _topology_change(old, new, **capabilities):
-    return monitoring.TopologyDescriptionChangedEvent(_description(old), _description(new, **capabilities), TOPOLOGY)
+    return monitoring.TopologyDescriptionChangedEvent(_description(old), _description(new, **capabilities), TOPOLOGY_ID)
 
 
-LOGGED = [
+LOGGED_EVENTS = [
     (
         getattr(event_loggers, row["logger"]),
         row["method"],
@@ -116,11 +116,11 @@ LOGGED = [
     )
     for row in rows(__file__, "logged events")
 ]
-LOGGED += [
+LOGGED_EVENTS += [
     (event_loggers.ServerLogger, "description_changed", _server_change("A", "B"), ["from A to B"]),
     (event_loggers.TopologyLogger, "description_changed", _topology_change("A", "B"), ["from A to B"]),
 ]
-LOGGED += [
+LOGGED_EVENTS += [
     (
         event_loggers.ConnectionPoolLogger,
         row["method"],
@@ -132,7 +132,7 @@ LOGGED += [
 
 
 @pytest.mark.parametrize(
-    ("logger", "method", "event", "words"), LOGGED, ids=[f"{row[0].__name__}.{row[1]}" for row in LOGGED]
+    ("logger", "method", "event", "words"), LOGGED_EVENTS, ids=[f"{row[0].__name__}.{row[1]}" for row in LOGGED_EVENTS]
 )
 def test_event_loggers_log_lost_servers_as_warnings_and_other_events_at_info(logger, method, event, words, caplog):
     with caplog.at_level(logging.INFO, logger="gmongo.event_loggers"):
@@ -151,7 +151,7 @@ def test_topology_logger_warns_without_writable_or_readable_server(writable, rea
     with caplog.at_level(logging.INFO, logger="gmongo.event_loggers"):
         monitoring.publish((event_loggers.TopologyLogger(),), "description_changed", event)
     assert [
-        (record.levelname, record.getMessage().removeprefix(f"Topology {TOPOLOGY} ")) for record in caplog.records
+        (record.levelname, record.getMessage().removeprefix(f"Topology {TOPOLOGY_ID} ")) for record in caplog.records
     ] == [
         ("INFO", "updated"),
         *([] if writable else [("WARNING", "has no writable server")]),

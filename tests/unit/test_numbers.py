@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.unit.test_layers import MODULES
 
-CORE = ("cmap", "execution", "sdam", "wire", "auth", "_encryption")
+CORE_PACKAGES = ("cmap", "execution", "sdam", "wire", "auth", "_encryption")
 NUMBERS: dict[str, dict[str, object]] = {}
 for line in Path(__file__).with_name("numbers.tsv").read_text("utf-8").splitlines():
     _module, _name, _value = line.split("\t")
@@ -49,7 +49,7 @@ def test_module_constants_match_table() -> None:
     constants = {}
     for name in MODULES:
         module = name.removeprefix("gmongo.")
-        if module.partition(".")[0] in CORE:
+        if module.partition(".")[0] in CORE_PACKAGES:
             try:
                 constants[module] = constants_with_numbers(module)
             except ImportError:  # the package of an extra is not installed

@@ -19,7 +19,10 @@ from gmongo.execution.traced_executor import TracedCommands
 from gmongo.monitoring import CommandListener
 
 ADDRESS = ("h", 1)
-TIMES = ("selecting", "checking_out", "backing_off", "connecting", "exchanging", "decoding", "round_trip")
+TIME_NAMES = (
+    "selection_time", "check_out_time", "backoff_time", "connecting_time", "exchange_time", "decoding_time",
+    "round_trip_time",
+)  # fmt: skip
 
 
 class AdjustableClock:
@@ -46,7 +49,7 @@ def trace(clock: AdjustableClock) -> OperationTrace:
 
 def nonzero_durations(trace: OperationTrace) -> dict[str, float]:
     """Return the durations of a trace that are not 0."""
-    return {name: getattr(trace, name) for name in TIMES if getattr(trace, name)}
+    return {name: getattr(trace, name) for name in TIME_NAMES if getattr(trace, name)}
 
 
 def topology_with_round_trip_time(round_trip_time: float | None, server_is_known: bool = True) -> Any:
@@ -77,17 +80,19 @@ def test_each_second_of_operation_counts_for_one_phase(
         trace.begin_attempt()
         assert (trace.attempts, trace.waits_for, trace.wait_started) == (number, Phase.SELECTION, clock.now)
         clock.now += 1
-        trace.selected(ADDRESS, topology_with_round_trip_time(round_trip_time, server_is_known))
+        trace.end_selection(ADDRESS, topology_with_round_trip_time(round_trip_time, server_is_known))
         assert (trace.address, trace.waits_for, trace.wait_started) == (ADDRESS, Phase.CHECK_OUT, clock.now)
         clock.now += 2
-        trace.checked_out(connection_established_in(establishment_seconds, "ping" if connection_was_used else None))
+        trace.end_check_out(connection_established_in(establishment_seconds, "ping" if connection_was_used else None))
         assert trace.waits_for is None
         began = clock.now
         clock.now += 4
         trace.wait_ended(Phase.BACK_OFF, began, None)
-    expected = {"selecting": 2.0, "checking_out": 4.0, "backing_off": 8.0, "connecting": 2 * connecting_time}
+    expected = {
+        "selection_time": 2.0, "check_out_time": 4.0, "backoff_time": 8.0, "connecting_time": 2 * connecting_time,
+    }  # fmt: skip
     if server_is_known and round_trip_time:
-        expected["round_trip"] = round_trip_time
+        expected["round_trip_time"] = round_trip_time
     assert nonzero_durations(trace) == {name: seconds for name, seconds in expected.items() if seconds}
     calls: Any = trace.observer.wait_ended
     assert [call.args[1:] for call in calls.call_args_list] == [
@@ -104,11 +109,11 @@ def test_failed_attempt_ends_current_phase_of_trace(
     trace.begin_attempt()
     clock.now += 1
     if failing_phase != "selecting":
-        trace.selected(ADDRESS, topology_with_round_trip_time(None))
+        trace.end_selection(ADDRESS, topology_with_round_trip_time(None))
     if failing_phase == "running":
-        trace.checked_out(connection_established_in(0.0, None))
+        trace.end_check_out(connection_established_in(0.0, None))
     if failing_phase == "pinned":
-        trace.pinned()
+        trace.record_pin()
         assert trace.waits_for is None
     calls: Any = trace.observer.wait_ended
     calls.reset_mock()
@@ -216,7 +221,7 @@ def test_listeners_and_observer_receive_events_of_traced_command(
     )
     calls: Any = trace.observer
     if has_trace:
-        assert (trace.commands, trace.sensitive, trace.exchanging) == (1, is_sensitive, 0.75)
+        assert (trace.commands, trace.sensitive, trace.exchange_time) == (1, is_sensitive, 0.75)
         calls.command_started.assert_called_once_with(trace, sent_command)
         assert [call.args for call in calls.command_ended.call_args_list] == [
             (trace, sent_command, reply, None),

@@ -19,7 +19,7 @@ from tests.support.cases import rows, with_cases
 
 TYPE, VALUE = InvalidOptionType, InvalidOption
 LISTENER = CommandListener()
-TRACER, METER = SimpleNamespace(get_tracer=print), SimpleNamespace(get_meter=print)
+TRACER_PROVIDER, METER_PROVIDER = SimpleNamespace(get_tracer=print), SimpleNamespace(get_meter=print)
 
 # An accepted value, and the converted value if the option converts the value.
 Accepted = list[list[Any]]
@@ -43,8 +43,8 @@ def observability_rules(provider: str, other_key: str, provider_object: Any) -> 
 
 
 _SPANS, _METRICS = (
-    observability_rules("tracer_provider", "query_text_max_length", TRACER),
-    observability_rules("meter_provider", "", METER),
+    observability_rules("tracer_provider", "query_text_max_length", TRACER_PROVIDER),
+    observability_rules("meter_provider", "", METER_PROVIDER),
 )
 _LENGTH = "query_text_max_length"
 RULES: dict[tuple[str, ...], tuple[Accepted, Rejected]] = {
@@ -67,7 +67,7 @@ RULES: dict[tuple[str, ...], tuple[Accepted, Rejected]] = {
     ("metrics",): ([*_METRICS[0], [True, {"enabled": True}], [False, {"enabled": False}]], _METRICS[1]),
 }  # fmt: skip
 
-NAMED = [(option, RULES[names]) for names in RULES for option in map(find_option, names)]
+OPTIONS_WITH_RULES = [(option, RULES[names]) for names in RULES for option in map(find_option, names)]
 
 
 def option_name_or_empty(value: Any) -> str:
@@ -80,7 +80,7 @@ def test_table_of_option_rules_contains_every_option() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:compressors")
-@pytest.mark.parametrize(("option", "rules"), NAMED, ids=option_name_or_empty)
+@pytest.mark.parametrize(("option", "rules"), OPTIONS_WITH_RULES, ids=option_name_or_empty)
 def test_option_converts_accepted_values(option: Option, rules: tuple[Accepted, Rejected]) -> None:
     for value, *converted in rules[0]:
         found, expected = option.check(value), converted[0] if converted else value
@@ -88,7 +88,7 @@ def test_option_converts_accepted_values(option: Option, rules: tuple[Accepted, 
 
 
 @pytest.mark.requirement("CMAP-07", "CMAP-09", "CMAP-10", "CMAP-13")
-@pytest.mark.parametrize(("option", "rules"), NAMED, ids=option_name_or_empty)
+@pytest.mark.parametrize(("option", "rules"), OPTIONS_WITH_RULES, ids=option_name_or_empty)
 def test_option_rejects_invalid_values_and_states_rule(option: Option, rules: tuple[Accepted, Rejected]) -> None:
     for rule, error_class, values in rules[1]:
         for value in values:

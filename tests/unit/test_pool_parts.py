@@ -107,7 +107,7 @@ def test_pool_drains_connection_only_if_ready_and_late_reply_is_awaited(
     machine.state = state
     connection = Connection(("h", 1))
     connection.generation = -1 if is_stale else 0
-    connection.late_reply = Mock() if awaits_late_reply else None
+    connection.late_reply_handler = Mock() if awaits_late_reply else None
     connection.reply_is_due = reply_is_due
     assert machine._may_drain(connection) is (
         state is PoolState.READY and (drains_late_replies or reply_is_due) and awaits_late_reply and not is_stale

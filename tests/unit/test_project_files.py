@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # Packages that ``tox -e floors`` does not install: unused tools, and packages that need system
 # libraries.
-NOT_TESTED = {"gssapi", "mypy", "ruff", "tox"}
+PACKAGES_NOT_TESTED = {"gssapi", "mypy", "ruff", "tox"}
 
 
 def read_project_file(name: str) -> str:
@@ -89,7 +89,7 @@ def test_lowest_versions_with_extras_match_setup() -> None:
         for name, version in packages.items():
             highest[name] = max(highest.get(name, version), version, key=version_tuple)
     assert pinned_versions("floors.txt") == {
-        name: version for name, version in highest.items() if name not in NOT_TESTED
+        name: version for name, version in highest.items() if name not in PACKAGES_NOT_TESTED
     }
 
 
@@ -97,5 +97,5 @@ def test_requirements_have_no_upper_bound() -> None:
     """Check that no requirement has an upper bound (see ``docs/releasing.md``). ``!=`` may exclude a
     broken version.
     """
-    needs = setup_settings()["options"]["install_requires"]
-    assert not re.search(r"<|~=|==", needs), needs
+    requirements = setup_settings()["options"]["install_requires"]
+    assert not re.search(r"<|~=|==", requirements), requirements

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.unit.test_documentation import (
-    INDIRECT,
+    INDIRECT_CLASSES,
     MODULES,
     PUBLIC_OBJECTS,
     constructor_of,
@@ -24,7 +24,7 @@ from tests.unit.test_documentation import (
     public_members,
 )
 
-RECORD = Path(__file__).with_name("public_api.txt")
+RECORD_PATH = Path(__file__).with_name("public_api.txt")
 MARKS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
 
@@ -52,7 +52,7 @@ def constants_of(kind: type) -> Iterator[tuple[str, Any]]:
             yield name, property()
 
 
-def names_of(name: str, public_object: Any) -> Iterator[str]:
+def lines_of(name: str, public_object: Any) -> Iterator[str]:
     """Yield a line for an object, and for each member that no public base class defines."""
     yield f"{name}{signature_of(public_object)}"
     if inspect.isclass(public_object):
@@ -70,17 +70,17 @@ def listed_names() -> set[str]:
 
 def public_api() -> list[str]:
     """Return the public names in ``gmongo``, sorted, with the parameters."""
-    lines = {line for name, public_object in PUBLIC_OBJECTS.items() for line in names_of(name, public_object)}
+    lines = {line for name, public_object in PUBLIC_OBJECTS.items() for line in lines_of(name, public_object)}
     return sorted(each.removeprefix("gmongo.") for each in lines | (listed_names() - set(PUBLIC_OBJECTS)))
 
 
 def test_public_names_and_parameters_match_record() -> None:
-    assert public_api() == RECORD.read_text("utf-8").splitlines()
+    assert public_api() == RECORD_PATH.read_text("utf-8").splitlines()
 
 
 def test_all_of_each_module_lists_its_public_objects() -> None:
-    assert set(PUBLIC_OBJECTS) - set(INDIRECT) <= listed_names()
+    assert set(PUBLIC_OBJECTS) - set(INDIRECT_CLASSES) <= listed_names()
 
 
 if __name__ == "__main__":
-    RECORD.write_text("\n".join([*public_api(), ""]), "utf-8")
+    RECORD_PATH.write_text("\n".join([*public_api(), ""]), "utf-8")

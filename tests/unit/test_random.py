@@ -1,4 +1,6 @@
-"""The driver and the simulated deployments draw random values from one module, which a seed controls."""
+"""The driver and the simulated deployments draw random values from one module, which a seed
+controls.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ ROOT = Path(gmongo.__file__).parent
 _GENERATORS = {"random", "secrets", "numpy"}
 _DRAWN = {("os", "urandom"), ("uuid", "uuid1"), ("uuid", "uuid4"), ("bson", "ObjectId")}
 # Modules that may use the random generator that a test passes to a simulated network.
-_GIVEN = {"testing/simulation/network.py", "testing/simulation/control.py", "testing/remote.py"}
+_MODULES_WITH_PASSED_GENERATOR = {"testing/simulation/network.py", "testing/simulation/control.py", "testing/remote.py"}
 
 
 def test_only_random_module_imports_generators() -> None:
@@ -23,7 +25,7 @@ def test_only_random_module_imports_generators() -> None:
     assert len(sources) > 300
     results = {name: random_sources(path.read_text(encoding="utf-8")) for name, path in sources.items()}
     assert {name: random_values for name, random_values in results.items() if random_values} == {
-        name: {"random"} for name in _GIVEN
+        name: {"random"} for name in _MODULES_WITH_PASSED_GENERATOR
     }
 
 

@@ -9,7 +9,7 @@ import pytest
 from gmongo._redaction import redacted
 from tests.support.cases import with_cases
 
-REFUSED = "message withheld, because it quotes secret data"
+WITHHELD_MESSAGE = "message withheld, because it quotes secret data"
 
 
 @with_cases
@@ -19,7 +19,7 @@ def test_only_message_that_quotes_long_sent_value_is_withheld(
 ) -> None:
     reply = {"ok": 0, "code": 18, field: message, "other": message}
     other = "$err" if field == "errmsg" else "errmsg"
-    assert redacted(reply, sent_value) == {"ok": 0, "code": 18, field: REFUSED if is_withheld else message}
+    assert redacted(reply, sent_value) == {"ok": 0, "code": 18, field: WITHHELD_MESSAGE if is_withheld else message}
     assert redacted({**reply, other: "plain"}, sent_value)[other] == "plain"
     assert reply[field] == message
 
@@ -27,7 +27,7 @@ def test_only_message_that_quotes_long_sent_value_is_withheld(
 def test_message_that_quotes_permitted_name_is_not_withheld() -> None:
     reply = {"ok": 0, "errmsg": "no user anna"}
     assert redacted(reply, ["anna"], ["anna"]) == reply
-    assert redacted(reply, ["anna"], ["otto"])["errmsg"] == REFUSED
+    assert redacted(reply, ["anna"], ["otto"])["errmsg"] == WITHHELD_MESSAGE
 
 
 def test_redaction_does_not_change_successful_reply() -> None:

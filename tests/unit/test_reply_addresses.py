@@ -1,4 +1,6 @@
-"""Addresses in replies are parsed, invalid addresses raise an error, and addresses have a text form."""
+"""Addresses in replies are parsed, invalid addresses raise an error, and addresses have a
+text form.
+"""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_failed_reply_raises_error_class_of_its_code(
 
 
 CONCERN = {"code": 100, "errmsg": "few"}
-VERSION = {"processId": ObjectId(), "counter": Int64(1)}
+TOPOLOGY_VERSION = {"processId": ObjectId(), "counter": Int64(1)}
 
 
 @pytest.mark.parametrize(
@@ -53,10 +53,10 @@ VERSION = {"processId": ObjectId(), "counter": Int64(1)}
 def test_write_concern_error_is_raised_if_it_takes_precedence(
     code: int, takes_precedence: bool, error_class: type[PyMongoError]
 ) -> None:
-    reply = {"ok": 0, "errmsg": "no", "code": code, "writeConcernError": CONCERN, "topologyVersion": VERSION}
+    reply = {"ok": 0, "errmsg": "no", "code": code, "writeConcernError": CONCERN, "topologyVersion": TOPOLOGY_VERSION}
     error: Any = reply_errors.error_of(reply, 21, takes_precedence)
     assert type(error) is error_class
-    assert find_topology_version(error) == VERSION
+    assert find_topology_version(error) == TOPOLOGY_VERSION
     assert (error.details == CONCERN) is (error_class is WriteConcernError)
 
 

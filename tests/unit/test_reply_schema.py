@@ -31,13 +31,13 @@ def signed_cluster_time(hash_value: Any = b"x", key: Any = 1) -> dict[str, Any]:
 # The maximum number of bytes for unknown fields of a cluster time.
 ROOM = 1024 - len(bson.encode(cluster_time_document(more="")))
 # Values of each field in each schema table: accepted values, and rejected values.
-OTHERS: list[tuple[Mapping[str, schema.Check], str, list[Any], list[Any]]] = [
+OTHER_FIELDS: list[tuple[Mapping[str, schema.Check], str, list[Any], list[Any]]] = [
     (getattr(schema, table), field, row["accepted"], row["rejected"])
     for row in rows(__file__, "other fields")
     for table in row["schemas"]
     for field in row["fields"]
 ]
-OTHERS += [
+OTHER_FIELDS += [
     (
         table,
         "$clusterTime",
@@ -46,7 +46,7 @@ OTHERS += [
         [1, {}, {"clusterTime": 1}, cluster_time_document(more="x" * (ROOM + 1)), signed_cluster_time(b"x" * 2000),
          signed_cluster_time(key="x" * 2000)],
     )
-    for table in (schema.TIMES, schema.HELLO)
+    for table in (schema.TIMES_SCHEMA, schema.HELLO_SCHEMA)
 ]  # fmt: skip
 
 
@@ -58,7 +58,9 @@ def test_invalid_number_is_rejected(table: Mapping[str, schema.Check], field: st
         assert first_violation({field: bad}, table) == (field, f"an integer from {lowest} to {highest}")
 
 
-HELLO_NUMBERS = {field: (lowest, highest) for table, field, lowest, highest in NUMBERS if table is schema.HELLO_NUMBERS}
+HELLO_NUMBERS = {
+    field: (lowest, highest) for table, field, lowest, highest in NUMBERS if table is schema.HELLO_NUMBERS_SCHEMA
+}
 
 
 @pytest.mark.parametrize("invalid_value", [["x"], {}, "1", 1.5, True, None, "above", "below"], ids=repr)
@@ -104,7 +106,7 @@ def test_failed_hello_raises_operation_failure(reply: dict[str, Any], message: s
     assert (caught.value.code, caught.value.details) == (reply.get("code"), reply)
 
 
-@pytest.mark.parametrize(("table", "field", "accepted", "rejected"), OTHERS)
+@pytest.mark.parametrize(("table", "field", "accepted", "rejected"), OTHER_FIELDS)
 def test_malformed_reply_field_raises_protocol_error(
     table: Mapping[str, schema.Check], field: str, accepted: list[Any], rejected: list[Any]
 ) -> None:
@@ -117,18 +119,18 @@ def test_malformed_reply_field_raises_protocol_error(
 
 def test_case_tables_cover_every_field_of_every_schema_table() -> None:
     tables = (
-        schema.ERROR, schema.WRITE_CONCERN_ERROR, schema.WRITE_ERROR, schema.TIMES, schema.HELLO,
-        schema.HELLO_NUMBERS,
+        schema.ERROR_SCHEMA, schema.WRITE_CONCERN_ERROR_SCHEMA, schema.WRITE_ERROR_SCHEMA, schema.TIMES_SCHEMA,
+        schema.HELLO_SCHEMA, schema.HELLO_NUMBERS_SCHEMA,
     )  # fmt: skip
-    for table in (*tables, schema.CURSOR, schema.WRITE):
-        here = {field for each, field, *_ in (*NUMBERS, *OTHERS) if each is table}
-        assert here == table.keys()
-    assert schema.ERROR.keys() | schema.TIMES.keys() == schema.OWN_FIELDS
+    for table in (*tables, schema.CURSOR_SCHEMA, schema.WRITE_SCHEMA):
+        covered_fields = {field for each, field, *_ in (*NUMBERS, *OTHER_FIELDS) if each is table}
+        assert covered_fields == table.keys()
+    assert schema.ERROR_SCHEMA.keys() | schema.TIMES_SCHEMA.keys() == schema.DRIVER_FIELDS
 
 
 def test_schema_error_names_first_malformed_field() -> None:
     with pytest.raises(ProtocolError, match=r"^errmsg of a reply must be a string, not 5$"):
-        check({"code": 1, "errmsg": 5, "errorLabels": 7}, schema.ERROR)
+        check({"code": 1, "errmsg": 5, "errorLabels": 7}, schema.ERROR_SCHEMA)
 
 
 def test_schema_error_truncates_long_value() -> None:
@@ -144,5 +146,6 @@ def test_ordinary_cluster_time_is_checked_without_encoding(monkeypatch: pytest.M
     encoded = []
     monkeypatch.setattr(schema.bson, "encode", lambda value: encoded.append(value) or b"")
     cluster_time = cluster_time_document(signature={"hash": b"\0" * 20, "keyId": Int64(7)})
-    assert first_violation({"$clusterTime": cluster_time}, schema.HELLO) is None and not encoded
-    assert first_violation({"$clusterTime": {**cluster_time, "more": 1}}, schema.HELLO) is None and len(encoded) == 1
+    table = schema.HELLO_SCHEMA
+    assert first_violation({"$clusterTime": cluster_time}, table) is None and not encoded
+    assert first_violation({"$clusterTime": {**cluster_time, "more": 1}}, table) is None and len(encoded) == 1

@@ -1,4 +1,6 @@
-"""`_run_program` runs a program inside the current process with the `sys.argv` and `sys.path` of `python`."""
+"""`_run_program` runs a program inside the current process with the `sys.argv` and
+`sys.path` of `python`.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,7 @@ def test_program_in_safe_path_mode_keeps_sys_path(
     reports: ReportList, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "app.py").write_text(PROGRAM)
-    monkeypatch.setattr(_run_program, "_SAFE_PATH", True)
+    monkeypatch.setattr(_run_program, "_IS_SAFE_PATH", True)
     assert run_program(False, "app.py", []) == 0
     assert reports[0][1] == "the current directory"
 

@@ -13,14 +13,14 @@ from tests.support.cases import rows, with_cases
 
 ROOT = Path(gmongo.__file__).parent
 # The simulated servers in `gmongo.testing` share no code with the driver, and have their own codes.
-EXEMPT = ("_server_facts", "testing")
-FILES = [path for path in sorted(ROOT.rglob("*.py")) if path.relative_to(ROOT).parts[0] not in EXEMPT]
+EXEMPT_PACKAGES = ("_server_facts", "testing")
+FILES = [path for path in sorted(ROOT.rglob("*.py")) if path.relative_to(ROOT).parts[0] not in EXEMPT_PACKAGES]
 
 CODES = {value for value in vars(codes).values() if isinstance(value, int)}
 LABELS = {value for name, value in vars(labels).items() if name.isupper()}
-LARGE = {sizes.MAX_BSON_SIZE, sizes.MAX_MESSAGE_SIZE}
-COMPARED = ("code", "wire_version", "label")
-LIMITED = ("max_bson_size", "max_message_size", "max_write_batch_size", "message_size", "document_size")
+LARGE_SIZES = {sizes.MAX_BSON_SIZE, sizes.MAX_MESSAGE_SIZE}
+COMPARED_NAMES = ("code", "wire_version", "label")
+SIZE_NAMES = ("max_bson_size", "max_message_size", "max_write_batch_size", "message_size", "document_size")
 
 
 def server_facts_in(source: str) -> set[str]:
@@ -30,14 +30,14 @@ def server_facts_in(source: str) -> set[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in LABELS:
             found.add(f"label {node.value}")
-        elif isinstance(node, ast.Compare) and _contains_name(node, COMPARED):
+        elif isinstance(node, ast.Compare) and _contains_name(node, COMPARED_NAMES):
             found |= {f"number {each}" for each in _numbers_in(node, numbers)}
-        elif isinstance(node, ast.BinOp) and _contains_name(node, LIMITED):
+        elif isinstance(node, ast.BinOp) and _contains_name(node, SIZE_NAMES):
             found |= {f"size {each}" for each in _numbers_in(node, numbers)}
         elif isinstance(node, ast.Dict | ast.Set) and len(_codes_of(node)) > 1:
             found |= {f"code {each}" for each in _codes_of(node)}
         value = _number(node) if isinstance(node, ast.expr) else None
-        if value in LARGE:
+        if value in LARGE_SIZES:
             found.add(f"size {value}")
     return found
 
@@ -107,17 +107,17 @@ def test_each_error_code_has_one_name() -> None:
 
 
 # The names and numbers come from the server's error_codes.yml and from the specifications.
-NUMBERS = {row["name"]: row["code"] for row in rows(__file__, "codes")}
-SETS = {row["name"]: set(row["codes"]) for row in rows(__file__, "sets of codes")}
+NAMED_CODES = {row["name"]: row["code"] for row in rows(__file__, "codes")}
+CODE_SETS = {row["name"]: set(row["codes"]) for row in rows(__file__, "sets of codes")}
 RELEASES = {row["wire_version"]: row["release"] for row in rows(__file__, "releases")}
 
 
 def test_error_codes_match_server() -> None:
     sets = {name: value for name, value in vars(codes).items() if isinstance(value, frozenset) and name[0] != "_"}
-    assert sets == SETS
+    assert sets == CODE_SETS
     alone = {name: value for name, value in vars(codes).items() if isinstance(value, int)}
     in_sets = frozenset().union(*sets.values())
-    assert {name: value for name, value in alone.items() if value not in in_sets or name in NUMBERS} == NUMBERS
+    assert {name: value for name, value in alone.items() if value not in in_sets or name in NAMED_CODES} == NAMED_CODES
 
 
 def test_wire_versions_match_releases() -> None:

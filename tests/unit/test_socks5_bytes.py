@@ -16,9 +16,9 @@ PLAIN = Proxy(("proxy", 1080))
 WITH_ACCOUNT = Proxy(("proxy", 1080), "user", "pässword")
 ACCOUNT = b"\x01\x04user\x09p\xc3\xa4ssword"
 LOCAL = bytes(4) + b"\x00\x07"  # address and port from which the proxy connects to the server
-GRANTED = b"\x05\x00\x00\x01" + LOCAL
-NAMED = b"\x05\x01\x00\x03\x02db" + b"\x69\x89"
-BY_NAME = ("db", 27017)
+GRANT_REPLY = b"\x05\x00\x00\x01" + LOCAL
+DB_REQUEST = b"\x05\x01\x00\x03\x02db" + b"\x69\x89"
+DB_HOST = ("db", 27017)
 
 
 class FixedProxyTransport:
@@ -41,14 +41,14 @@ class FixedProxyTransport:
 @pytest.mark.parametrize(
     ("proxy", "destination", "replies", "sent_bytes"),
     [
-        (PLAIN, BY_NAME, b"\x05\x00" + GRANTED, b"\x05\x01\x00" + NAMED),
-        (WITH_ACCOUNT, BY_NAME, b"\x05\x00" + GRANTED, b"\x05\x02\x00\x02" + NAMED),
-        (WITH_ACCOUNT, BY_NAME, b"\x05\x02\x01\x00" + GRANTED, b"\x05\x02\x00\x02" + ACCOUNT + NAMED),
+        (PLAIN, DB_HOST, b"\x05\x00" + GRANT_REPLY, b"\x05\x01\x00" + DB_REQUEST),
+        (WITH_ACCOUNT, DB_HOST, b"\x05\x00" + GRANT_REPLY, b"\x05\x02\x00\x02" + DB_REQUEST),
+        (WITH_ACCOUNT, DB_HOST, b"\x05\x02\x01\x00" + GRANT_REPLY, b"\x05\x02\x00\x02" + ACCOUNT + DB_REQUEST),
         (
             Proxy(("proxy", 1080), "user"),
-            BY_NAME,
-            b"\x05\x02\x01\x00" + GRANTED,
-            b"\x05\x02\x00\x02\x01\x04user\x00" + NAMED,
+            DB_HOST,
+            b"\x05\x02\x01\x00" + GRANT_REPLY,
+            b"\x05\x02\x00\x02\x01\x04user\x00" + DB_REQUEST,
         ),
     ],
 )
@@ -69,7 +69,7 @@ def test_connection_through_proxy_sends_expected_requests(
     ],
 )
 @pytest.mark.parametrize(
-    "bound_address_reply", [GRANTED, b"\x05\x00\x00\x03\x02ab\x00\x01", b"\x05\x00\x00\x04" + bytes(18)]
+    "bound_address_reply", [GRANT_REPLY, b"\x05\x00\x00\x03\x02ab\x00\x01", b"\x05\x00\x00\x04" + bytes(18)]
 )
 @pytest.mark.parametrize("has_account", [False, True])
 def test_each_kind_of_destination_and_bound_address_is_accepted(
@@ -89,29 +89,29 @@ REFUSALS: Any = {**NUMBERS["wire.socks5"]["_REFUSALS"], 9: "refused with code 9"
 @pytest.mark.parametrize(
     ("proxy", "destination", "replies", "reason"),
     [
-        (PLAIN, BY_NAME, b"\x04\x00", "the proxy does not speak SOCKS5 (version 4)"),
-        (PLAIN, BY_NAME, b"\x05\x00\x04\x00\x00\x01", "the proxy does not speak SOCKS5 (version 4)"),
+        (PLAIN, DB_HOST, b"\x04\x00", "the proxy does not speak SOCKS5 (version 4)"),
+        (PLAIN, DB_HOST, b"\x05\x00\x04\x00\x00\x01", "the proxy does not speak SOCKS5 (version 4)"),
         (
-            PLAIN, BY_NAME, b"\x05\xff",
+            PLAIN, DB_HOST, b"\x05\xff",
             "the proxy requires a username and password, but gmongo offers the methods [0]",
         ),
-        (WITH_ACCOUNT, BY_NAME, b"\x05\xff", "the proxy requires another method, but gmongo offers the methods [0, 2]"),
-        (WITH_ACCOUNT, BY_NAME, b"\x05\x01", "the proxy requires the method 1, but gmongo offers the methods [0, 2]"),
-        (PLAIN, BY_NAME, b"\x05\x02", "the proxy requires the method 2, but gmongo offers the methods [0]"),
-        (WITH_ACCOUNT, BY_NAME, b"\x05\x02\x01\x01", "the proxy rejected proxyUsername and proxyPassword"),
-        (PLAIN, BY_NAME, b"\x05\x00\x05\x00\x00\x02", "the reply of the proxy has an address of the unknown kind 2"),
-        (PLAIN, BY_NAME, b"\x05\x00\x05\x00\x00\x01\x00", "closed"),
-        (PLAIN, BY_NAME, b"", "closed"),
+        (WITH_ACCOUNT, DB_HOST, b"\x05\xff", "the proxy requires another method, but gmongo offers the methods [0, 2]"),
+        (WITH_ACCOUNT, DB_HOST, b"\x05\x01", "the proxy requires the method 1, but gmongo offers the methods [0, 2]"),
+        (PLAIN, DB_HOST, b"\x05\x02", "the proxy requires the method 2, but gmongo offers the methods [0]"),
+        (WITH_ACCOUNT, DB_HOST, b"\x05\x02\x01\x01", "the proxy rejected proxyUsername and proxyPassword"),
+        (PLAIN, DB_HOST, b"\x05\x00\x05\x00\x00\x02", "the reply of the proxy has an address of the unknown kind 2"),
+        (PLAIN, DB_HOST, b"\x05\x00\x05\x00\x00\x01\x00", "closed"),
+        (PLAIN, DB_HOST, b"", "closed"),
         (PLAIN, ("h" * 256, 1), b"\x05\x00", "the host name is 256 bytes long, but SOCKS5 allows 255"),
         (
-            Proxy(("proxy", 1080), "u" * 256, "p"), BY_NAME, b"\x05\x02",
+            Proxy(("proxy", 1080), "u" * 256, "p"), DB_HOST, b"\x05\x02",
             "the username is 256 bytes long, but SOCKS5 allows 255",
         ),
         (
-            Proxy(("proxy", 1080), "u", "p" * 256), BY_NAME, b"\x05\x02",
+            Proxy(("proxy", 1080), "u", "p" * 256), DB_HOST, b"\x05\x02",
             "the password is 256 bytes long, but SOCKS5 allows 255",
         ),
-        *((PLAIN, BY_NAME, bytes([5, 0, 5, code, 0, 1]), f"db:27017: {text}") for code, text in REFUSALS.items()),
+        *((PLAIN, DB_HOST, bytes([5, 0, 5, code, 0, 1]), f"db:27017: {text}") for code, text in REFUSALS.items()),
     ],
 )  # fmt: skip
 def test_refusal_or_invalid_reply_of_proxy_raises_proxy_error(
@@ -124,7 +124,7 @@ def test_refusal_or_invalid_reply_of_proxy_raises_proxy_error(
 
 @pytest.mark.parametrize("length", [0, 255])
 def test_host_name_of_up_to_255_bytes_is_sent(length: int) -> None:
-    transport: Any = FixedProxyTransport(b"\x05\x00" + GRANTED)
+    transport: Any = FixedProxyTransport(b"\x05\x00" + GRANT_REPLY)
     connect_through(PLAIN, transport, ("h" * length, 1))
     assert transport.sent[6:] == b"\x03" + bytes([length]) + b"h" * length + b"\x00\x01"
 

@@ -18,7 +18,7 @@ from gmongo import _clock
 from tests.unit.test_layers import MODULES
 
 _IMPORT_OF_TIME = re.compile(r"^\s*(from time import|import time\b)", re.MULTILINE)
-SETS_THE_CAUSE = {"self._store_error", "self._create_timeout_error", "malformed_reply_error"}
+FUNCTIONS_THAT_SET_CAUSE = {"self._store_error", "self._create_timeout_error", "malformed_reply_error"}
 
 
 def sources() -> dict[Path, str]:
@@ -52,7 +52,7 @@ def test_raise_in_exception_handler_has_from_clause() -> None:
     for file, text in sources().items():
         for each in raise_statements_in_handlers(ast.parse(text)):
             made_by = ast.unparse(each.exc.func) if isinstance(each.exc, ast.Call) else ""
-            assert each.cause is not None or made_by in SETS_THE_CAUSE, f"{file}:{each.lineno}"
+            assert each.cause is not None or made_by in FUNCTIONS_THAT_SET_CAUSE, f"{file}:{each.lineno}"
 
 
 def is_overload(function: ast.FunctionDef) -> bool:
@@ -62,11 +62,11 @@ def is_overload(function: ast.FunctionDef) -> bool:
 def parameter_defaults(function: ast.FunctionDef) -> dict[str, str]:
     arguments = function.args
     positional = [*arguments.posonlyargs, *arguments.args]
-    with_one = [*zip(reversed(positional), reversed(arguments.defaults), strict=False)]
-    with_one += [
+    with_default = [*zip(reversed(positional), reversed(arguments.defaults), strict=False)]
+    with_default += [
         (name, value) for name, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value
     ]
-    return {name.arg: ast.unparse(value) for name, value in with_one}
+    return {name.arg: ast.unparse(value) for name, value in with_default}
 
 
 def overloads_with_implementations(tree: ast.AST) -> list[tuple[ast.FunctionDef, ast.FunctionDef]]:

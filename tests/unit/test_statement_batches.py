@@ -73,15 +73,15 @@ def test_large_command_reduces_space_for_statements(excess_bytes: int) -> None:
 
 @pytest.mark.parametrize("excess_bytes", [0, 1])
 def test_statement_above_message_size_raises_document_too_large(excess_bytes: int) -> None:
-    message = SIZES[0] - excess_bytes
+    message_size = SIZES[0] - excess_bytes
     statements = Statements("insert", DOCUMENTS[:1], DEFAULT_CODEC_OPTIONS)
     if not excess_bytes:
-        assert statements.take(server_limits(0, max_statement_size=message))[0] == DOCUMENTS[:1]
+        assert statements.take(server_limits(0, max_statement_size=message_size))[0] == DOCUMENTS[:1]
         return
     with pytest.raises(
         DocumentTooLarge, match=rf"^BSON document too large \({SIZES[0]} bytes\) - the connected server"
     ):
-        statements.take(server_limits(0, max_statement_size=message))
+        statements.take(server_limits(0, max_statement_size=message_size))
 
 
 @pytest.mark.parametrize("has_reply", [True, False])

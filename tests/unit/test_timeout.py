@@ -110,7 +110,7 @@ def recording_limit(expired):
 
 
 def test_each_exchange_ends_after_its_own_timeout():
-    limit, errors = recording_limit(made := []), []
+    limit, errors = recording_limit(expired := []), []
     # Some deadlines are before the expiry of the running timer, and some are after the expiry.
     for seconds in (60, 0.02, 0.03, 60, 0.01):
         begin = monotonic()
@@ -122,25 +122,25 @@ def test_each_exchange_ends_after_its_own_timeout():
             assert monotonic() - begin >= seconds
         finally:
             limit.end()
-    assert (made, errors) == ([0.02, 0.03, 0.01], ["too late"] * 3)
+    assert (expired, errors) == ([0.02, 0.03, 0.01], ["too late"] * 3)
     limit.close()
 
 
 def test_timer_raises_no_error_after_end_of_exchange(virtual_time):
-    limit = recording_limit(made := [])
+    limit = recording_limit(expired := [])
     limit.begin(0.01)
     limit.end()
     gevent.sleep(0.03)
-    assert made == []
+    assert expired == []
     assert limit._timer is None  # the time limit has no timer, because no exchange runs
 
 
 def test_timeout_of_0_or_less_raises_at_begin_of_exchange():
-    limit = recording_limit(made := [])
+    limit = recording_limit(expired := [])
     for seconds in (0, -1):
         with pytest.raises(ValueError):
             limit.begin(seconds)
-    assert made == [0, -1]
+    assert expired == [0, -1]
 
 
 def test_timer_of_exchange_does_not_keep_event_loop_alive():
@@ -175,12 +175,12 @@ def test_closed_connection_stops_timer_of_exchange():
     assert limit._timer is None
 
 
-@pytest.mark.parametrize(("options", "watchers"), [({}, 1), ({"ref": True}, 1), ({"ref": False}, 0)])
-def test_limit_of_block_keeps_event_loop_alive_unless_ref_is_false(options, watchers):
+@pytest.mark.parametrize(("options", "watcher_count"), [({}, 1), ({"ref": True}, 1), ({"ref": False}, 0)])
+def test_limit_of_block_keeps_event_loop_alive_unless_ref_is_false(options, watcher_count):
     loop = gevent.get_hub().loop
     before = loop.activecnt
     with interrupt_after(10, TimeoutError(), **options):
-        assert loop.activecnt - before == watchers
+        assert loop.activecnt - before == watcher_count
     assert loop.activecnt == before
     with interrupt_after(None, TimeoutError(), **options):
         assert loop.activecnt == before
@@ -194,11 +194,11 @@ def test_timer_with_later_deadline_is_replaced(monkeypatch):
         return timers[-1]
 
     monkeypatch.setattr(limit_module, "get_hub", lambda: Mock(loop=Mock(timer=make_timer)))
-    own = TimeLimit(ValueError)
+    limit = TimeLimit(ValueError)
     for seconds in (10, 20, 5):
-        own.begin(seconds)
-        own.end()
+        limit.begin(seconds)
+        limit.end()
     assert [each.seconds for each in timers] == [10, 5]
     assert [each.close.called for each in timers] == [True, False]
-    own.close()
+    limit.close()
     assert timers[1].close.called

@@ -26,7 +26,7 @@ def modules_with_secret(error: BaseException) -> set[str]:
     }
 
 
-RAISING = "def f(value):\n    raise ValueError"
+RAISING_CODE = "def f(value):\n    raise ValueError"
 
 
 def scrubbed_error(function: Callable[..., Any]) -> BaseException:
@@ -39,16 +39,16 @@ def scrubbed_error(function: Callable[..., Any]) -> BaseException:
     "module", ["bson", "gevent._x", "gmongo.auth", "http.client", "pymongocrypt.x", "ssl", "urllib"]
 )
 def test_frames_of_driver_and_libraries_lose_locals(module: str) -> None:
-    assert modules_with_secret(scrubbed_error(function_in_module(module, RAISING))) == set()
+    assert modules_with_secret(scrubbed_error(function_in_module(module, RAISING_CODE))) == set()
 
 
 @pytest.mark.parametrize("module", ["app", "gmongo_app", "app.gmongo"])
 def test_frames_of_application_keep_locals(module: str) -> None:
-    assert modules_with_secret(scrubbed_error(function_in_module(module, RAISING))) == {module}
+    assert modules_with_secret(scrubbed_error(function_in_module(module, RAISING_CODE))) == {module}
 
 
 def test_driver_frames_around_application_callback_lose_locals() -> None:
-    innermost = function_in_module("gmongo.x", RAISING)
+    innermost = function_in_module("gmongo.x", RAISING_CODE)
     callback = function_in_module("app", "def f(value):\n    inner(value)", inner=innermost)
     assert modules_with_secret(
         scrubbed_error(function_in_module("gmongo.y", "def f(value):\n    inner(value)", inner=callback))
@@ -60,7 +60,7 @@ def test_frames_of_chained_errors_lose_locals(raise_statement: str) -> None:
     source = (
         f"def f(value):\n    try:\n        inner(value)\n    except ValueError as error:\n        {raise_statement}"
     )
-    error = scrubbed_error(function_in_module("gmongo.y", source, inner=function_in_module("gmongo.x", RAISING)))
+    error = scrubbed_error(function_in_module("gmongo.y", source, inner=function_in_module("gmongo.x", RAISING_CODE)))
     assert isinstance(error, KeyError) and error.__context__ is not None
     assert modules_with_secret(error) | modules_with_secret(error.__context__) == set()
 
@@ -84,7 +84,7 @@ def test_frames_of_running_functions_keep_locals() -> None:
         with pytest.raises(ValueError):
             clears_locals(
                 function_in_module(
-                    "gmongo.x", "def f(value):\n    caller(value)", caller=function_in_module("gmongo.z", RAISING)
+                    "gmongo.x", "def f(value):\n    caller(value)", caller=function_in_module("gmongo.z", RAISING_CODE)
                 )
             )(value)
         assert value == "secret"
@@ -93,7 +93,7 @@ def test_frames_of_running_functions_keep_locals() -> None:
 
 
 def test_cause_in_cyclic_error_chain_loses_locals() -> None:
-    secret = error_without_scrub(function_in_module("gmongo.x", RAISING))
+    secret = error_without_scrub(function_in_module("gmongo.x", RAISING_CODE))
 
     def fail(_: str) -> None:
         one, other = ValueError(), KeyError()

@@ -93,7 +93,7 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> TracedScenario:
 
 
 def session_with_transaction(in_transaction: bool) -> Any:
-    return SimpleNamespace(transaction=SimpleNamespace(active=in_transaction, observed=None))
+    return SimpleNamespace(transaction=SimpleNamespace(active=in_transaction, observer_data=None))
 
 
 @pytest.fixture(autouse=True)
@@ -144,9 +144,9 @@ def test_operation_has_no_trace_if_observer_is_disabled(traced: TracedScenario) 
     with traced.executor.operation_scope("x", traced.operation.context, None) as trace:
         assert trace is None
     traced.executor._wait(5.0, traced.operation)
-    transaction: Any = SimpleNamespace(observed="old")
+    transaction: Any = SimpleNamespace(observer_data="old")
     traced.executor.transaction_started(transaction)
-    assert transaction.observed is None
+    assert transaction.observer_data is None
     traced.executor.transaction_ended(transaction, None)
     traced.executor._will_retry(traced.operation, AutoReconnect("x"))
     assert traced.observer.received == []

@@ -22,7 +22,7 @@ from gmongo.execution.transaction import State, Transaction, TransactionSettings
 from gmongo.sdam.selection import WRITABLE
 from tests.support.cases import with_cases
 
-TRANSIENT, UNKNOWN = "TransientTransactionError", "UnknownTransactionCommitResult"
+TRANSIENT_LABEL, UNKNOWN_RESULT_LABEL = "TransientTransactionError", "UnknownTransactionCommitResult"
 
 
 def with_labels(error: PyMongoError, *labels: str) -> PyMongoError:
@@ -44,7 +44,7 @@ def test_commit_error_with_unknown_result_has_label_and_unpins_transaction(
     pin = transaction.pin = Mock()
     transaction.pinned_address = ("h", 1)
     transaction.record_failed_commit(error, is_overloaded)
-    assert error.has_error_label(UNKNOWN) is result_is_unknown
+    assert error.has_error_label(UNKNOWN_RESULT_LABEL) is result_is_unknown
     assert (transaction.pinned_address, transaction.pin) == ((None, None) if result_is_unknown else (("h", 1), pin))
     assert ("w" in transaction.end_write_concern) is not is_overloaded
     if result_is_unknown:
@@ -55,7 +55,7 @@ def test_commit_error_with_unknown_result_has_label_and_unpins_transaction(
 @with_cases
 def test_network_error_of_operation_is_labelled_transient(error: PyMongoError, is_transient: bool) -> None:
     Transaction.label_error(error)
-    assert error.has_error_label(TRANSIENT) is is_transient
+    assert error.has_error_label(TRANSIENT_LABEL) is is_transient
 
 
 def started_transaction(read_concern: Any = None, write_concern: Any = None) -> Transaction:
@@ -72,10 +72,10 @@ def test_transaction_continues_after_interrupted_commit_or_abort_unless_command_
         transaction.end_interrupted()
         assert transaction.state is State.IN_PROGRESS
         assert getattr(transaction, end)() is True
-        ended = transaction.state
+        end_state = transaction.state
         transaction.record_command()
         transaction.end_interrupted()
-        assert transaction.state is ended
+        assert transaction.state is end_state
         transaction.start(transaction.settings)
         transaction.end_interrupted()
         assert transaction.state is State.IN_PROGRESS
@@ -94,7 +94,7 @@ def test_abort_sends_nothing_if_pinned_connection_is_broken(is_broken: bool) -> 
 def test_state_permits_or_rejects_commit_and_abort(state: str, commit_outcome: Any, abort_outcome: Any) -> None:
     for end, outcome in (("begin_commit", commit_outcome), ("begin_abort", abort_outcome)):
         transaction = Transaction()
-        assert (transaction.state, transaction.active, transaction.observed) == (State.NONE, False, None)
+        assert (transaction.state, transaction.active, transaction.observer_data) == (State.NONE, False, None)
         transaction.state = State[state]
         assert transaction.active is (state in ("STARTING", "IN_PROGRESS"))
         if isinstance(outcome, str):
@@ -103,8 +103,8 @@ def test_state_permits_or_rejects_commit_and_abort(state: str, commit_outcome: A
             assert str(caught.value) == outcome and transaction.state is State[state]
         else:
             assert getattr(transaction, end)() is outcome
-            ended = State.ABORTED if end == "begin_abort" else State.COMMITTED if outcome else State.COMMITTED_EMPTY
-            assert transaction.state is ended
+            end_state = State.ABORTED if end == "begin_abort" else State.COMMITTED if outcome else State.COMMITTED_EMPTY
+            assert transaction.state is end_state
 
 
 @pytest.mark.parametrize("transaction_is_active", [False, True])

@@ -85,7 +85,7 @@ def counted_copy(visits: VisitCounter, value: Any) -> Any:
     return copy
 
 
-LARGE: dict[str, Callable[[], Any]] = {
+LARGE_DOCUMENTS: dict[str, Callable[[], Any]] = {
     "many documents": lambda: {"insert": "c", "documents": [{"_id": i, "a": "x" * 50} for i in range(4_000)]},
     "many numbers": lambda: {"a": [1] * 20_000},
     "many fields": lambda: {f"f{number}": number for number in range(20_000)},
@@ -102,7 +102,7 @@ def deeply_nested(levels: int) -> Any:
     return value
 
 
-@pytest.mark.parametrize("make_document", LARGE.values(), ids=LARGE.keys())
+@pytest.mark.parametrize("make_document", LARGE_DOCUMENTS.values(), ids=LARGE_DOCUMENTS.keys())
 @pytest.mark.parametrize("length", [0, 1, 100, 1000])
 def test_truncation_visits_no_more_elements_than_truncated_text_shows(
     make_document: Callable[[], Any], length: int
@@ -174,5 +174,5 @@ def test_error_about_write_model_does_not_show_document(monkeypatch: pytest.Monk
 
     for model in (InsertOne({"secret": 1}), UpdateOne({}, {"$set": {"secret": 1}})):
         monkeypatch.setattr(type(model), "__repr__", lambda _self: pytest.fail("the whole value was shown"))
-        with pytest.raises(InvalidOperation, match=f"models.0., an {type(model).__name__}, has no namespace"):
+        with pytest.raises(InvalidOperation, match=rf"models.0. \({type(model).__name__}\) has no namespace"):
             checked_models([model])

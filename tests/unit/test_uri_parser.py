@@ -245,4 +245,4 @@ def test_only_error_about_invalid_user_name_advises_to_escape(uri: str, user_nam
         message = ""
     except InvalidURI as error:
         message = str(error)
-    assert message.startswith(uri_parts.ESCAPE_THE_USERINFO) is not user_name_is_valid
+    assert message.startswith(uri_parts.USERINFO_RULE) is not user_name_is_valid

@@ -27,7 +27,7 @@ from tests.support.cases import with_cases
 from tests.unit.test_layers import MODULES
 
 # Data classes with mutable fields. The driver or a callback of the application sets the fields.
-MUTABLE = {
+MUTABLE_CLASSES = {
     "gmongo.wire.ocsp.verifier:CheckedTls",  # Its TLS context depends on a certificate file.
     "gmongo.wire.openssl:Peer",
     "gmongo.wire.tls:Tls",
@@ -75,7 +75,7 @@ def is_event(name: str) -> bool:
 def test_only_listed_data_classes_are_mutable() -> None:
     classes = data_classes()
     frozen = {name for name, each in classes.items() if each.__dataclass_params__.frozen}
-    assert {name for name in classes if not is_event(name)} - frozen == MUTABLE & classes.keys()
+    assert {name for name in classes if not is_event(name)} - frozen == MUTABLE_CLASSES & classes.keys()
     for name in frozen:
         each = object.__new__(classes[name])
         for field in dataclasses.fields(classes[name]):
@@ -156,7 +156,7 @@ def test_server_and_topology_types_have_numbers_of_pymongo() -> None:
 
 CLIENT: MongoClient[Any] = MongoClient("a", connect=False)
 # Pairs of unequal values of one kind.
-VALUES: list[tuple[Any, Any]] = [
+UNEQUAL_PAIRS: list[tuple[Any, Any]] = [
     (CLIENT, MongoClient("b", connect=False)),
     (CLIENT.a, CLIENT.b),
     (CLIENT.a.c, CLIENT.a.d),
@@ -181,7 +181,7 @@ class EqualToEverything:
     __hash__ = None  # type: ignore[assignment]
 
 
-@pytest.mark.parametrize(("value", "different_value"), VALUES, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(("value", "different_value"), UNEQUAL_PAIRS, ids=lambda value: type(value).__name__)
 def test_value_equals_only_equal_value_of_same_kind(value: Any, different_value: Any) -> None:
     assert value == value and value != different_value
     for foreign_value in (object(), None, "a", 5):

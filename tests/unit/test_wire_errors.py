@@ -50,8 +50,8 @@ def op_msg_payload(*sections: bytes, flags: int = 0) -> bytes:
     return struct.pack("<I", flags) + b"".join(sections)
 
 
-def op_reply_payload(documents: int, *encoded: bytes) -> bytes:
-    return struct.pack("<iqii", 0, 0, 0, documents) + b"".join(encoded)
+def op_reply_payload(document_count: int, *encoded: bytes) -> bytes:
+    return struct.pack("<iqii", 0, 0, 0, document_count) + b"".join(encoded)
 
 
 BODY = b"\x00" + EMPTY
@@ -243,12 +243,12 @@ def test_batch_element_that_is_no_document_raises_protocol_error(key: str, value
 @pytest.mark.parametrize("index", [0, 1])
 def test_batch_document_with_invalid_length_raises_protocol_error(size: int, index: int) -> None:
     array = bytearray(bson.encode({"0": {"a": 1}, "1": {"a": 2}}))
-    at = 7 + index * (12 + 3)
-    assert struct.unpack_from("<i", array, at)[0] == 12
-    struct.pack_into("<i", array, at, size)
+    offset = 7 + index * (12 + 3)
+    assert struct.unpack_from("<i", array, offset)[0] == 12
+    struct.pack_into("<i", array, offset, size)
     for call in (lambda batch: batch.decode_run(), lambda batch: batch.count(), lambda batch: batch.raw()):
         with pytest.raises(ProtocolError) as caught:
             call(Batch(bytes(array), DEFAULT_CODEC_OPTIONS))
-        left = len(array) - at + 2
+        left = len(array) - offset + 2
         words = f"the length {size}" if size < 5 else f"an element of {size + 3} bytes, but only {left} bytes remain"
         assert words in str(caught.value)

@@ -34,12 +34,12 @@ def _create_placeholder(name: str, *bases: type[object]) -> type[object]:
 
 
 AsyncMongoClient = _create_placeholder("AsyncMongoClient")
-_NAMES = """
+_CLASS_NAMES = """
 AsyncDatabase AsyncCollection AsyncClientSession AsyncClientEncryption AsyncHTTPProxyKMSConnect
 AsyncCursor AsyncRawBatchCursor AsyncCommandCursor AsyncRawBatchCommandCursor
 AsyncGridFS AsyncGridFSBucket AsyncGridIn AsyncGridOut AsyncGridOutCursor
 """
-globals().update((name, _create_placeholder(name)) for name in _NAMES.split())
+globals().update((name, _create_placeholder(name)) for name in _CLASS_NAMES.split())
 AsyncChangeStream = _create_placeholder("AsyncChangeStream")
-_STREAMS = ("AsyncClusterChangeStream", "AsyncDatabaseChangeStream", "AsyncCollectionChangeStream")
-globals().update((name, _create_placeholder(name, AsyncChangeStream)) for name in _STREAMS)
+_STREAM_CLASS_NAMES = ("AsyncClusterChangeStream", "AsyncDatabaseChangeStream", "AsyncCollectionChangeStream")
+globals().update((name, _create_placeholder(name, AsyncChangeStream)) for name in _STREAM_CLASS_NAMES)

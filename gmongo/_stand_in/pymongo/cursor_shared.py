@@ -6,5 +6,5 @@ from gmongo.cursor import CursorType
 
 __all__ = ["CursorType"]
 
-_OPTIONS = ("tailable_cursor", "secondary_okay", "oplog_replay", "no_timeout", "await_data", "exhaust", "partial")
-_QUERY_OPTIONS = {option: 2 << bit for bit, option in enumerate(_OPTIONS)}
+_OPTION_NAMES = ("tailable_cursor", "secondary_okay", "oplog_replay", "no_timeout", "await_data", "exhaust", "partial")
+_QUERY_OPTIONS = {option: 2 << bit for bit, option in enumerate(_OPTION_NAMES)}

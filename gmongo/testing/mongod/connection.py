@@ -46,10 +46,10 @@ def run_command(
     :param timeout: seconds from the call to the reply.
     """
     resources: list[Transport | Race] = []
-    too_late = TimeoutError(f"no reply within {timeout:g} seconds")
+    timeout_error = TimeoutError(f"no reply within {timeout:g} seconds")
     tls = Tls(ssl.create_default_context(cafile=ca_file)) if ca_file else None
     try:
-        with interrupt_after(timeout, too_late):
+        with interrupt_after(timeout, timeout_error):
             transport = connect(address, resources.append, tls=tls)
             if credentials is not None:
                 _authenticate(transport, *credentials)
@@ -80,11 +80,11 @@ def _authenticate(transport: Transport, user: str, password: str) -> None:
     reply = _exchange(transport, {**start, "options": {"skipEmptyExchange": True}})
     challenge = reply["payload"].decode()
     fields = dict(field.split("=", 1) for field in challenge.split(","))
-    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), base64.b64decode(fields["s"]), int(fields["i"]))
-    client_key = hmac.digest(salted, b"Client Key", "sha256")
+    salted_password = hashlib.pbkdf2_hmac("sha256", password.encode(), base64.b64decode(fields["s"]), int(fields["i"]))
+    client_key = hmac.digest(salted_password, b"Client Key", "sha256")
     final = f"c=biws,r={fields['r']}"
-    signed = f"{client_first},{challenge},{final}".encode()
-    signature = hmac.digest(hashlib.sha256(client_key).digest(), signed, "sha256")
+    auth_message = f"{client_first},{challenge},{final}".encode()
+    signature = hmac.digest(hashlib.sha256(client_key).digest(), auth_message, "sha256")
     proof = base64.b64encode(bytes(a ^ b for a, b in zip(client_key, signature, strict=True))).decode()
     answer = {"saslContinue": 1, "conversationId": reply["conversationId"], "payload": f"{final},p={proof}".encode()}
     _exchange(transport, answer)

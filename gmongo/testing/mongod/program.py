@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 PROGRAM_VARIABLE = "GMONGO_MONGOD"
 OLDEST_VERSION = (4, 2)
-_DISTRIBUTION = re.compile(r"fiftyone[-_]db([-_].*)?$")
-_VERSION = re.compile(r"db version v(\d+)\.(\d+)\.(\d+)")
+_DISTRIBUTION_PATTERN = re.compile(r"fiftyone[-_]db([-_].*)?$")
+_VERSION_PATTERN = re.compile(r"db version v(\d+)\.(\d+)\.(\d+)")
 _TIMEOUT = 60.0  # seconds
 _REMEDIES = (
     (
@@ -22,9 +22,9 @@ _REMEDIES = (
         "The program of gmongo[mongod] needs OpenSSL 3, libcurl 4 and glibc 2.34 (Debian 12, Ubuntu 22.04 or newer: "
         f"apt-get install libssl3 libcurl4). Or let {PROGRAM_VARIABLE} name another mongod.",
     ),
-    ("GLIBC", f"The C library of this system is too old. Let {PROGRAM_VARIABLE} name a mongod that was built for it."),
+    ("GLIBC", f"The C library of this system is too old. Let {PROGRAM_VARIABLE} name a mongod for this system."),
     ("Exec format", f"The program is for another processor. Let {PROGRAM_VARIABLE} name a mongod for this processor."),
-    ("No such file", f"The C library of this system is not glibc. Let {PROGRAM_VARIABLE} name a mongod for it."),
+    ("No such file", f"The system has no glibc. Let {PROGRAM_VARIABLE} name a mongod for this system."),
 )
 
 
@@ -51,7 +51,7 @@ def find_program(path: str | os.PathLike[str] | None = None) -> Program:
 def _find_in_wheel() -> Path | None:
     """Return the path of `mongod` in the wheel that ``gmongo[mongod]`` installs."""
     for distribution in metadata.distributions():
-        if _DISTRIBUTION.match(distribution.metadata["Name"] or ""):
+        if _DISTRIBUTION_PATTERN.match(distribution.metadata["Name"] or ""):
             for file in distribution.files or ():
                 if file.name == "mongod":
                     return Path(str(distribution.locate_file(file)))
@@ -69,7 +69,7 @@ def _check_program(path: Path) -> Program:
         completed = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _create_error(path, str(error)) from error
-    version = _VERSION.search(completed.stdout)
+    version = _VERSION_PATTERN.search(completed.stdout)
     if version is None:
         raise _create_error(path, (completed.stderr + completed.stdout).strip())
     major, minor, patch = map(int, version.groups())

@@ -16,16 +16,16 @@ import gevent
 from gmongo.testing.mongod.connection import run_command
 from gmongo.testing.mongod.program import EmbeddedDatabaseError, Program
 from gmongo.testing.mongod.settings import HOST, Settings
-from gmongo.testing.process import TetheredProcess, new_scratch
+from gmongo.testing.process import TetheredProcess, create_scratch
 
 _CHECK_INTERVAL = 0.02  # seconds
-_LOG_LINES = 12
+_SHOWN_LOG_LINES = 12
 _START_ID, _LISTENING_ID = 4615611, 23016  # the IDs of two messages in the log of mongod
-_NO_FOLDER = "Let `path` or TMPDIR name a folder that this user may write to."
+_FOLDER_ADVICE = "Let `path` or TMPDIR name a folder that this user may write to."
 _REMEDIES = (
-    ("address already in use", "Another program uses the port. End that program, or choose no port."),
+    ("address already in use", "Another program uses the port. End that program, or omit the setting `port`."),
     ("no space left", "The disk is full. Free some space, or let `path` or TMPDIR name a folder on another disk."),
-    ("permission denied", _NO_FOLDER),
+    ("permission denied", _FOLDER_ADVICE),
 )
 
 
@@ -36,7 +36,8 @@ class Server:
 
     :param program: the executable file and its version.
     :param settings: the settings of the server.
-    :param path: the folder of the data files; None means a temporary folder, which :meth:`end` removes.
+    :param path: the folder of the data files; None means a temporary folder, which :meth:`end`
+        removes.
     :param replica_set: the name of the replica set; None means a standalone.
     :param port: the TCP port; 0 means any free port.
 
@@ -53,8 +54,8 @@ class Server:
         port: int = 0,
     ) -> None:
         self._program, self._settings, self._replica_set = program, settings, replica_set
-        self._scratch = new_scratch()
-        self._data = path or self._scratch / "data"
+        self._scratch = create_scratch()
+        self._data_folder = path or self._scratch / "data"
         self._is_temporary = path is None
         self._process: TetheredProcess | None = None
         self.port = port
@@ -74,10 +75,10 @@ class Server:
     def start(self, deadline: float) -> None:
         """Start the process, and wait until the server accepts connections, or ``monotonic()`` reaches `deadline`."""
         try:
-            self._data.mkdir(parents=True, exist_ok=True)
+            self._data_folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise EmbeddedDatabaseError(f"the data folder cannot be created: {error}. {_NO_FOLDER}") from error
-        folders = self._data, self._scratch
+            raise EmbeddedDatabaseError(f"the data folder cannot be created: {error}. {_FOLDER_ADVICE}") from error
+        folders = self._data_folder, self._scratch
         command = self._settings.create_arguments(*folders, self.port, self._replica_set)
         self._process = TetheredProcess(str(self._program.path), command, scratch=self._scratch)
         while True:
@@ -96,15 +97,15 @@ class Server:
 
     def require_api_version(self) -> None:
         """Set the server parameter ``requireApiVersion``, if the settings require a version of the Stable API."""
-        # The command line does not set the parameter, because members send each other commands without a version
-        # during the initiation of a replica set.
+        # The command line does not set the parameter, because members send each other commands
+        # without a version during the initiation of a replica set.
         if self._settings.require_api_version:
             self.command({"setParameter": 1, "requireApiVersion": True})
 
-    def create_users(self, members: int = 1) -> None:
-        """Create the users of the settings, and wait until `members` members have stored each user."""
+    def create_users(self, member_count: int = 1) -> None:
+        """Create the users of the settings, and wait until `member_count` members have stored each user."""
         for number, (name, password) in enumerate(self._settings.users.items()):
-            command = {"createUser": name, "pwd": password, "roles": ["root"], "writeConcern": {"w": members}}
+            command = {"createUser": name, "pwd": password, "roles": ["root"], "writeConcern": {"w": member_count}}
             self.command(command, without_credentials=number == 0)  # a server without users accepts the first command
 
     def command(self, command: Mapping[str, Any], *, without_credentials: bool = False) -> dict[str, Any]:
@@ -128,7 +129,8 @@ class Server:
     def stop(self) -> None:
         """Suspend the process with SIGSTOP. The server sends no replies until :meth:`resume`.
 
-        The connections remain open. On Linux, the method returns when all threads of the server are suspended.
+        The connections remain open. On Linux, the method returns when all threads of the server are
+        suspended.
         """
         self._send_signal(signal.SIGSTOP)
         self.is_stopped = True
@@ -170,7 +172,8 @@ class Server:
     def step_down(self, seconds: int = 10) -> None:
         """Make the primary step down.
 
-        :param seconds: the time in seconds during which the member cannot become primary; 10 by default.
+        :param seconds: the time in seconds during which the member cannot become primary; 10 by
+            default.
         :raises CommandFailedError: the server is not the primary, or sent no reply.
         """
         self.command({"replSetStepDown": seconds, "force": True})
@@ -178,15 +181,15 @@ class Server:
     def end(self, grace: float = 10.0) -> None:
         """End the server, and remove temporary data.
 
-        :param grace: seconds from SIGTERM to SIGKILL, in which the server writes its data files. A server with
-            temporary data receives SIGKILL immediately.
+        :param grace: seconds from SIGTERM to SIGKILL, in which the server writes its data files. A
+            server with temporary data receives SIGKILL immediately.
         """
         if self._process is None:
             shutil.rmtree(self._scratch, ignore_errors=True)
         else:
             self._process.end(0.0 if self._is_temporary else grace)
 
-    def _send_signal(self, number: int) -> None:
+    def _send_signal(self, signal_number: int) -> None:
         # If `mongod` has ended, another process may have its process ID. While the parent of `mongod` runs, the process
         # group of the parent contains only `mongod` and the parent. Therefore the check of the group proves that the
         # signal reaches `mongod`.
@@ -194,7 +197,7 @@ class Server:
             raise EmbeddedDatabaseError(f"the server {self.address} is not running")
         try:
             if os.getpgid(self.pid) == self._process.pid:
-                os.kill(self.pid, number)
+                os.kill(self.pid, signal_number)
         except ProcessLookupError:
             raise EmbeddedDatabaseError(f"the server {self.address} has exited") from None
 
@@ -206,11 +209,11 @@ class Server:
         return [_parse_log_line(line) for line in text.splitlines()]
 
     def _describe_log(self, log: list[dict[str, Any]]) -> str:
-        errors = [line for line in log[:-_LOG_LINES] if line.get("s") in ("E", "F")]
-        lines = [f"{line['msg']} {line.get('attr') or ''}".strip() for line in [*errors, *log[-_LOG_LINES:]]]
+        errors = [line for line in log[:-_SHOWN_LOG_LINES] if line.get("s") in ("E", "F")]
+        lines = [f"{line['msg']} {line.get('attr') or ''}".strip() for line in [*errors, *log[-_SHOWN_LOG_LINES:]]]
         text = "\n".join(line[:500] for line in lines)
         remedy = next((remedy for phrase, remedy in _REMEDIES if phrase in text.lower()), "")
-        return f"{remedy} Its log ends with:\n{text or '(nothing)'}".strip()
+        return f"{remedy} The log of mongod ends with:\n{text or '(nothing)'}".strip()
 
     def __repr__(self) -> str:
         return f"<Server {self.address}{'' if self.is_running else ' (not running)'}>"

@@ -45,9 +45,9 @@ class Settings:
                 raise TypeError(f"{owner} has no setting {name!r}{did_you_mean(name, cls.__dataclass_fields__)}")
         return cls(**given)
 
-    def port_of(self, number: int) -> int:
-        """Return the port of the server with this number, which starts at 0, or 0 for a free port."""
-        return self.port + number if self.port else 0
+    def port_of(self, index: int) -> int:
+        """Return the port of the server with this index. Return 0 if the server uses any free port."""
+        return self.port + index if self.port else 0
 
     @property
     def credentials(self) -> tuple[str, str] | None:
@@ -57,7 +57,7 @@ class Settings:
     @property
     def ca_file(self) -> str | None:
         """The path of the certificate authority that a client needs. None if the servers do not use TLS."""
-        return _certificates().ca_file if self.tls else None
+        return _load_certificates().ca_file if self.tls else None
 
     def uri(self, *addresses: str, replica_set: str | None = None) -> str:
         """Return a connection string with the first user and the options that the servers require."""
@@ -75,9 +75,9 @@ class Settings:
         if replica_set is not None:
             command += ["--replSet", replica_set, "--oplogSize", _OPLOG_MEGABYTES]
         if self.users:
-            command += ["--auth", *(["--keyFile", _key_file(scratch)] if replica_set is not None else [])]
+            command += ["--auth", *(["--keyFile", _create_key_file(scratch)] if replica_set is not None else [])]
         if self.tls:
-            authority = _certificates()
+            authority = _load_certificates()
             certificate = authority.issue(HOST, "localhost")
             command += ["--tlsMode", "requireTLS", "--tlsAllowConnectionsWithoutCertificates"]
             command += ["--tlsCertificateKeyFile", certificate, "--tlsCAFile", authority.ca_file]
@@ -90,8 +90,9 @@ class Settings:
         yield from self.parameters.items()
 
 
-def _key_file(scratch: Path) -> str:
-    # The key need not be secret: the members listen only on the loopback interface, and contain only data of tests.
+def _create_key_file(scratch: Path) -> str:
+    # The key need not be secret: the members listen only on the loopback interface, and contain only
+    # data of tests.
     path = scratch / "key"
     if not path.exists():
         path.touch(0o600)
@@ -99,7 +100,7 @@ def _key_file(scratch: Path) -> str:
     return str(path)
 
 
-def _certificates() -> Any:
+def _load_certificates() -> Any:
     try:
         from gmongo.testing.simulation.certificates import certificates
 

@@ -1,4 +1,4 @@
-"""Find the members that may execute a command, and check the authentication and the generic fields of the command."""
+"""Decide which members may execute a command, and check the authentication and the generic fields of the command."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def runs_on_any_member(call: Call) -> bool:
 
 def _writes_on_primary(call: Call) -> bool:
     pipeline = call.body.get("pipeline") or []
-    # Since 5.0, a secondary executes `$out` and `$merge` if the read preference allows a secondary. The secondary sends
-    # the writes to the primary.
+    # Since 5.0, a secondary executes `$out` and `$merge` if the read preference allows a secondary.
+    # The secondary sends the writes to the primary.
     mode = call.body.get("$readPreference", {}).get("mode", "primary")
     may_run_on_secondary = mode != "primary" and call.cluster.version >= (5, 0)
     return not may_run_on_secondary and any(stage.keys() & _WRITING_STAGES for stage in pipeline)
@@ -57,13 +57,13 @@ _UNAUTHENTICATED_COMMANDS = frozenset(
 
 def check_access(call: Call) -> None:
     """Raise an error if the command needs an authenticated client, and the client is not authenticated."""
-    needs_user = call.cluster.users.enforced and call.name not in _UNAUTHENTICATED_COMMANDS
+    needs_user = call.cluster.users.requires_authentication and call.name not in _UNAUTHENTICATED_COMMANDS
     if needs_user and not call.connection.authentication.users:
         raise error(13, f"Command {call.name} requires authentication")
 
 
 # The first server version that accepts any type in the field ``comment``, by command.
-_ANY_COMMENT = {"aggregate": (4, 4), "find": (4, 4), "count": (4, 4, 14), "distinct": (4, 4, 14)}
+_ANY_COMMENT_VERSIONS = {"aggregate": (4, 4), "find": (4, 4), "count": (4, 4, 14), "distinct": (4, 4, 14)}
 _READ_CONCERN_LEVELS = frozenset({"local", "available", "majority", "linearizable", "snapshot"})
 _READ_PREFERENCES = frozenset({"primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"})
 
@@ -71,7 +71,7 @@ _READ_PREFERENCES = frozenset({"primary", "primaryPreferred", "secondary", "seco
 def check_generic_fields(call: Call) -> None:
     """Check ``comment``, ``readConcern`` and ``$readPreference`` of a command."""
     comment = call.body.get("comment", "")
-    if not isinstance(comment, str) and call.cluster.version < _ANY_COMMENT.get(call.name, (0,)):
+    if not isinstance(comment, str) and call.cluster.version < _ANY_COMMENT_VERSIONS.get(call.name, (0,)):
         raise error(14, f"BSON field '{call.name}.comment' is {comment!r}, which is not a string")
     level = (call.body.get("readConcern") or {}).get("level", "local")
     if level not in _READ_CONCERN_LEVELS:

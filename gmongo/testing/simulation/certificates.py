@@ -11,16 +11,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-# The servers use no TLS (False), a generated certificate (True), an existing SSLContext, or the files of a mapping. The
-# keys of the mapping are `certificate` (a file with certificate and key) and `ca`.
+# The servers use no TLS (False), a generated certificate (True), an existing SSLContext, or the files
+# of a mapping. The keys of the mapping are `certificate` (a file with certificate and key) and `ca`.
 Tls: TypeAlias = bool | ssl.SSLContext | Mapping[str, "str | os.PathLike[str]"]
-_FIELDS = frozenset({"certificate", "ca"})
+_TLS_KEYS = frozenset({"certificate", "ca"})
 
 
 class Certificates:
     """A certificate authority for tests, which writes its certificates to files.
 
-    :param authority: the certificate and the key of an existing authority, as PEM; None creates a new authority.
+    :param authority: the certificate and the key of an existing authority, as PEM; None creates a new
+        authority.
     :ivar ca_file: the path of the authority's certificate, for the option ``tlsCAFile``.
     """
 
@@ -38,7 +39,8 @@ class Certificates:
     def issue(self, *identities: str, common_name: str | None = None) -> str:
         """Create a certificate and its key in one file, and return the path of the file.
 
-        :param identities: the names in the certificate: host names, addresses or, for clients, e-mail addresses.
+        :param identities: the names in the certificate: host names, addresses or, for clients, e-mail
+            addresses.
         :param common_name: the common name of the subject; None means no common name.
         """
         leaf = self._authority.issue_cert(*identities, common_name=common_name)
@@ -65,7 +67,7 @@ def use_authority(certificate: bytes, key: bytes) -> None:
     _parent_authority[:] = [(certificate, key)]
 
 
-def server_context(tls: Tls) -> ssl.SSLContext | None:
+def create_server_context(tls: Tls) -> ssl.SSLContext | None:
     """Return the SSLContext of a server. Return None if `tls` is False.
 
     If `tls` names a certificate authority, the context verifies each certificate that a client sends.
@@ -79,7 +81,7 @@ def server_context(tls: Tls) -> ssl.SSLContext | None:
         files = {"certificate": certificates().issue("127.0.0.1", "localhost"), "ca": certificates().ca_file}
     else:
         files = tls
-    if not {"certificate"} <= set(files) <= _FIELDS:
+    if not {"certificate"} <= set(files) <= _TLS_KEYS:
         raise ValueError(f"tls has the keys {sorted(files)}, but must have 'certificate' and may have 'ca'")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(files["certificate"])

@@ -23,18 +23,19 @@ class ReceivedCommand(Request):
 class CommandLog(list[ReceivedCommand]):
     """The last commands that the members received, in the order of arrival. ``clear()`` removes all commands.
 
-    The log keeps at most 10,000 commands and 32 MiB. At a limit, the log removes the older half of the commands.
+    The log keeps at most 10,000 commands and 32 MiB. At a limit, the log removes the older half of
+    the commands.
 
     :ivar enabled: True if the log keeps the received commands.
     :ivar forgotten: the number of commands that the log removed because of a limit.
-    :ivar first: the number of all received commands that the log has removed. The first command of the log has this
-        index among all received commands.
+    :ivar first: the number of all received commands that the log has removed. The first command of
+        the log has this index among all received commands.
     """
 
     enabled = True
     forgotten = 0
     first = 0
-    _bytes = 0
+    _byte_count = 0
 
     def add(self, request: Request, size: int = 0) -> None:
         """Add a command, if the log is enabled.
@@ -46,19 +47,19 @@ class CommandLog(list[ReceivedCommand]):
             return
         fields = request.name, request.body, request.database, request.member, request.connection
         self.append(ReceivedCommand(*fields, time=clock.monotonic(), size=size))
-        self._bytes += size
-        while len(self) > 1 and (len(self) > MAX_COMMANDS or self._bytes > MAX_BYTES):
+        self._byte_count += size
+        while len(self) > 1 and (len(self) > MAX_COMMANDS or self._byte_count > MAX_BYTES):
             removed_count = len(self) // 2
             self.forgotten += removed_count
             self.first += removed_count
             del self[:removed_count]
-            self._bytes = sum(command.size for command in self)
+            self._byte_count = sum(command.size for command in self)
 
     def clear(self) -> None:
         """Remove all commands."""
         self.first += len(self)
         super().clear()
-        self._bytes = 0
+        self._byte_count = 0
 
     def named(self, *names: str) -> list[ReceivedCommand]:
         """Return the commands that have one of the given names.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from gmongo.testing.simulation.framing import HEADER, MalformedMessage
 from gmongo.wire.message import HEADER_SIZE, OP_COMPRESSED
 
-_FIELDS = struct.Struct("<iiB")
+_COMPRESSED_FIELDS = struct.Struct("<iiB")
 _MAX_SIZE = 48_000_000
 
 
@@ -59,9 +59,9 @@ def check_compressors(names: Iterable[str]) -> tuple[str, ...]:
 def decompress(payload: bytes) -> tuple[int, bytes, Compressor]:
     """Return the opcode, the decompressed payload and the compressor of an OP_COMPRESSED message."""
     try:
-        opcode, size, number = _FIELDS.unpack_from(payload)
+        opcode, size, number = _COMPRESSED_FIELDS.unpack_from(payload)
         compressor = _COMPRESSORS_BY_NUMBER[number]
-        data = compressor.decompress(payload[_FIELDS.size :])
+        data = compressor.decompress(payload[_COMPRESSED_FIELDS.size :])
     except Exception as error:  # each compression library raises exceptions of different classes
         raise MalformedMessage(f"OP_COMPRESSED cannot be read: {error!r}") from error
     if len(data) != size:
@@ -71,7 +71,7 @@ def decompress(payload: bytes) -> tuple[int, bytes, Compressor]:
 
 def compress(message: bytes, compressor: Compressor) -> bytes:
     """Return the OP_COMPRESSED message that contains `message`."""
-    _length, number, response_to, opcode = HEADER.unpack_from(message)
+    _length, request_id, response_to, opcode = HEADER.unpack_from(message)
     size = len(message) - HEADER_SIZE
-    payload = _FIELDS.pack(opcode, size, compressor.number) + compressor.compress(message[HEADER_SIZE:])
-    return HEADER.pack(HEADER_SIZE + len(payload), number, response_to, OP_COMPRESSED) + payload
+    payload = _COMPRESSED_FIELDS.pack(opcode, size, compressor.number) + compressor.compress(message[HEADER_SIZE:])
+    return HEADER.pack(HEADER_SIZE + len(payload), request_id, response_to, OP_COMPRESSED) + payload

@@ -23,7 +23,7 @@ from gmongo.testing.simulation.framing import (
     read_message,
     write_reply,
 )
-from gmongo.testing.simulation.hello import HELLOS
+from gmongo.testing.simulation.hello import HELLO_COMMANDS
 from gmongo.testing.simulation.tls import Stream
 from gmongo.testing.simulation.waiting import pause, wait_for
 from gmongo.wire.message import CHECKSUM_PRESENT, HEADER_SIZE, MORE_TO_COME, OP_COMPRESSED, OP_MSG, OP_QUERY
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger("gmongo.testing")
 _MAX_MESSAGE_SIZE = 48_000_000
 _OPCODES = (OP_MSG, OP_QUERY, OP_COMPRESSED)
-_CHUNK = 1 << 16
+_CHUNK_SIZE = 1 << 16
 _QUEUE_SIZE = 64  # the number of requests that the member reads in advance
-_WAITING_COMMANDS = HELLOS | {"getMore"}  # the commands that may wait a long time for an event
+_WAITING_COMMANDS = HELLO_COMMANDS | {"getMore"}  # the commands that may wait a long time for an event
 _reply_numbers = itertools.count(1)
 
 _Frame = tuple[int, int, bytes]
@@ -57,12 +57,13 @@ class Connection:
         self._commits = False  # True if the last command was commitTransaction
         self.compressors: list[str] = []
         self.authentication = Authentication(member.cluster.users, peer_certificate)
-        # `closed_by_member` is set when the member closes the connection. If the client closes the connection, the
-        # member first executes the received requests. `closed` is set if the member or the client ends the connection.
+        # `closed_by_member` is set when the member closes the connection. If the client closes the
+        # connection, the member first executes the received requests. `closed` is set if the member
+        # or the client ends the connection.
         self.closed_by_member, self.closed = Event(), Event()
         self._stream = stream
         self._unread = bytearray()
-        self._streamed: int | None = None  # the ID of the cursor whose batches the member sends as an exhaust stream
+        self._streamed_cursor_id: int | None = None  # the cursor whose batches the member sends as an exhaust stream
         self._requests: Queue[_Frame | None] = Queue(_QUEUE_SIZE)
         self._replier = gevent.Greenlet(self._reply_to_all)
 
@@ -118,7 +119,7 @@ class Connection:
 
     def _read(self, size: int) -> bytes:
         while len(self._unread) < size:
-            chunk = self._stream.recv(_CHUNK)
+            chunk = self._stream.recv(_CHUNK_SIZE)
             if not chunk:
                 raise ConnectionResetError
             self._unread += chunk
@@ -157,7 +158,7 @@ class Connection:
         request = Request(next(iter(body), ""), body, message.database, self.member.address, self.number)
         request.repeated = message.repeated
         call = Call(request, self.member, self, legacy=message.opcode != OP_MSG)
-        if call.name in HELLOS and self.closed.is_set():
+        if call.name in HELLO_COMMANDS and self.closed.is_set():
             raise CloseConnection  # the client has closed the connection, and needs no reply
         self.member.cluster.log.add(call.request, message.size)
         self.operations[call.name] += 1
@@ -165,11 +166,11 @@ class Connection:
         try:
             self._execute_call(call, number, message, compressor)
         except BaseException:
-            if self._streamed is not None:  # the member closes the cursor if the connection ends during the stream
-                self.member.cluster.store.close_cursor(self._streamed)
+            if self._streamed_cursor_id is not None:  # the connection ended during the exhaust stream
+                self.member.cluster.store.close_cursor(self._streamed_cursor_id)
             raise
         finally:
-            self._streamed = None
+            self._streamed_cursor_id = None
 
     def _execute_call(
         self, call: Call, number: int, message: Message, compressor: compression.Compressor | None
@@ -185,7 +186,7 @@ class Connection:
             self._send(call.name, write_reply(message.opcode, reply_number, number, flags, reply), compressor)
             if next_call is None:
                 return
-            self._streamed = next_call.body.get("getMore")
+            self._streamed_cursor_id = next_call.body.get("getMore")
             call, number = next_call, reply_number
 
     def _next_streamed_call(self, call: Call, reply: dict[str, Any]) -> Call | None:

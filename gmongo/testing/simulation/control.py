@@ -17,19 +17,19 @@ from gmongo.testing.simulation.member import Member
 if TYPE_CHECKING:
     from gmongo.testing.deployment import Deployment
 
-FAULTS = frozenset({
+FAULT_METHODS = frozenset({
     "delay", "drop_after", "drop_connections", "freeze", "garbage", "heal", "kill", "partition", "restart",
     "step_down", "thaw"
 })  # fmt: skip
-_FAIL_POINTS: WeakKeyDictionary[Deployment, list[FailPointHandle]] = WeakKeyDictionary()
-_PROBLEMS = {kind.__name__: kind for kind in (ValueError, TypeError, RuntimeError, OverflowError)}
+_FAIL_POINT_HANDLES: WeakKeyDictionary[Deployment, list[FailPointHandle]] = WeakKeyDictionary()
+_EXCEPTION_TYPES = {kind.__name__: kind for kind in (ValueError, TypeError, RuntimeError, OverflowError)}
 
 
 def serve_control(channel: Channel, deployment: Deployment) -> None:
     """Execute the requests that arrive through `channel`, until the other end closes the channel."""
     while (request := channel.receive()) is not None:
         try:
-            reply = {"result": REQUESTS[request["request"]](deployment, *request["arguments"])}
+            reply = {"result": REQUEST_HANDLERS[request["request"]](deployment, *request["arguments"])}
         except Exception as problem:
             reply = create_exception_reply(problem)
         channel.send({"number": request["number"], **reply})
@@ -49,7 +49,7 @@ def raise_problem(reply: Mapping[str, Any]) -> None:
         return
     if reply["problem"] == "CommandError":
         raise CommandError(reply["code"], reply["name"], reply["message"], reply["labels"], **dict(reply["fields"]))
-    raise _PROBLEMS.get(reply["problem"], OSError)(reply["message"])  # other problems are subclasses of OSError
+    raise _EXCEPTION_TYPES.get(reply["problem"], OSError)(reply["message"])  # most other exceptions are OSErrors
 
 
 def _describe(deployment: Deployment) -> dict[str, Any]:
@@ -69,12 +69,12 @@ def _describe_member(member: Member) -> dict[str, Any]:
     return {**facts, "connections": connections}
 
 
-def _cause_fault(deployment: Deployment, number: int, name: str, arguments: list[Any], named: dict[str, Any]) -> None:
+def _cause_fault(deployment: Deployment, number: int, name: str, arguments: list[Any], kwargs: dict[str, Any]) -> None:
     if not 0 <= number < len(deployment.members):
         raise ValueError(f"there is no member {number}, only 0 to {len(deployment.members) - 1}")
-    if name not in FAULTS:
-        raise ValueError(f"{name!r} is not one of {sorted(FAULTS)}")
-    getattr(deployment.members[number], name)(*arguments, **named)
+    if name not in FAULT_METHODS:
+        raise ValueError(f"{name!r} is not one of {sorted(FAULT_METHODS)}")
+    getattr(deployment.members[number], name)(*arguments, **kwargs)
 
 
 def _list_commands(deployment: Deployment, after: int) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _set_network(deployment: Deployment, name: str, value: Any) -> None:
 
 def _set_fail_point(deployment: Deployment, name: Any, mode: Any, data: Any, member: int | None) -> int:
     """Set a fail point, and return its number for the request ``count of fail point``."""
-    handles = _FAIL_POINTS.setdefault(deployment, [])
+    handles = _FAIL_POINT_HANDLES.setdefault(deployment, [])
     target = _find_member(deployment, member)
     handles.append(deployment.set_fail_point(name, mode, data, member=target))
     return len(handles) - 1
@@ -111,11 +111,11 @@ def _find_member(deployment: Deployment, number: int | None) -> Member | None:
     return None if number is None else deployment.members[number]
 
 
-REQUESTS: Mapping[str, Callable[..., Any]] = {
+REQUEST_HANDLERS: Mapping[str, Callable[..., Any]] = {
     "advance": lambda deployment, seconds: deployment.advance(seconds),
     "clear commands": lambda deployment: deployment.commands.clear(),
     "commands": _list_commands,
-    "count of fail point": lambda deployment, number: _FAIL_POINTS[deployment][number].count,
+    "count of fail point": lambda deployment, number: _FAIL_POINT_HANDLES[deployment][number].count,
     "describe": _describe,
     "fault": _cause_fault,
     "log commands": _log_commands,

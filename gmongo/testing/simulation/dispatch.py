@@ -18,7 +18,7 @@ from gmongo.testing.simulation.commands.operations import Operation
 from gmongo.testing.simulation.error_labels import add_labels
 from gmongo.testing.simulation.hello import record_app_name, reply_to_hello
 from gmongo.testing.simulation.sleeping import execute_sleep
-from gmongo.testing.simulation.versions import STREAMS_AND_LABELS
+from gmongo.testing.simulation.versions import STREAMS_AND_LABELS_VERSION
 from gmongo.testing.simulation.write_concern import (
     CODES_THAT_AWAIT_WRITE_CONCERN,
     check_write_concern,
@@ -30,7 +30,8 @@ from gmongo.testing.unsupported import not_supported
 
 _log = logging.getLogger("gmongo.testing")
 _NO_SIGNATURE = {"hash": Binary(bytes(20)), "keyId": Int64(0)}
-# The commands whose fields a server checks after fail points. For all other commands, a server checks the fields first.
+# The commands whose fields a server checks after fail points. For all other commands, a server checks
+# the fields first.
 _CHECKED_AFTER_FAIL_POINTS = ("saslStart", "saslContinue")
 
 
@@ -120,8 +121,8 @@ def _add_common_fields(call: Call, reply: dict[str, Any]) -> dict[str, Any]:
     """Return a copy of the reply with the fields that each reply may have: ``ok``, error labels, cluster time."""
     reply = dict(reply)
     reply.setdefault("ok", 1.0)
-    has_labels = call.cluster.version >= STREAMS_AND_LABELS
-    add_labels(call.request, reply, has_labels)
+    has_retryable_label = call.cluster.version >= STREAMS_AND_LABELS_VERSION
+    add_labels(call.request, reply, has_retryable_label)
     if not reply["ok"]:
         reply = {name: reply[name] for name in ("errorLabels", "writeConcernError") if name in reply} | reply
     topology = call.cluster.topology

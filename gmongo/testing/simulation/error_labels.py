@@ -7,15 +7,13 @@ from typing import Any
 from gmongo.testing.command import Request
 
 # The error codes after which a client may retry a write or a commit.
-RETRYABLE = frozenset({6, 7, 89, 91, 134, 189, 262, 317, 365, 9001, 10107, 11600, 11602, 13435, 13436})
+RETRYABLE_CODES = frozenset({6, 7, 89, 91, 134, 189, 262, 317, 365, 9001, 10107, 11600, 11602, 13435, 13436})
 # The error codes for which a replica set member adds a topologyVersion to the reply.
-NOT_PRIMARY = frozenset({189, 10107, 11602, 13435, 13436})
+NOT_PRIMARY_CODES = frozenset({189, 10107, 11602, 13435, 13436})
 # The error codes after which a client may retry the whole transaction.
-TRANSIENT = frozenset({24, 112, 246, 267, 13388})
+TRANSIENT_CODES = frozenset({24, 112, 246, 267, 13388})
 # The error codes after which a client may resume a change stream.
-RESUMABLE_CHANGE_STREAM = frozenset(
-    {6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436}
-)
+RESUMABLE_CODES = frozenset({6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436})
 _ENDING_COMMANDS = frozenset({"commitTransaction", "abortTransaction"})
 _NO_SUCH_TRANSACTION = 251
 OVERLOAD_LABELS = ("SystemOverloadedError", "RetryableError")
@@ -25,15 +23,15 @@ def _is_transient(request: Request, code: int | None, write_concern_code: int | 
     if code is None or not request.in_transaction:
         return False
     if request.name in _ENDING_COMMANDS:
-        return code in TRANSIENT or (code == _NO_SUCH_TRANSACTION and write_concern_code is None)
-    return code in TRANSIENT or code in RETRYABLE or code == _NO_SUCH_TRANSACTION
+        return code in TRANSIENT_CODES or (code == _NO_SUCH_TRANSACTION and write_concern_code is None)
+    return code in TRANSIENT_CODES or code in RETRYABLE_CODES or code == _NO_SUCH_TRANSACTION
 
 
 def _is_retryable_write(request: Request, code: int | None, write_concern_code: int | None) -> bool:
-    retryable_write = request.transaction_number is not None and not request.in_transaction
-    if not retryable_write and request.name not in _ENDING_COMMANDS:
+    is_retryable_write = request.transaction_number is not None and not request.in_transaction
+    if not is_retryable_write and request.name not in _ENDING_COMMANDS:
         return False
-    return code in RETRYABLE or write_concern_code in RETRYABLE
+    return code in RETRYABLE_CODES or write_concern_code in RETRYABLE_CODES
 
 
 def add_labels(request: Request, reply: dict[str, Any], has_retryable_label: bool) -> None:

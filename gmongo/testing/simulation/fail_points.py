@@ -10,10 +10,10 @@ from gmongo import _random
 from gmongo._nearest import did_you_mean
 from gmongo.testing.command import error
 from gmongo.testing.simulation.call import Call, CloseConnection
-from gmongo.testing.simulation.error_labels import RESUMABLE_CHANGE_STREAM
-from gmongo.testing.simulation.versions import STREAMS_AND_LABELS
+from gmongo.testing.simulation.error_labels import RESUMABLE_CODES
+from gmongo.testing.simulation.versions import STREAMS_AND_LABELS_VERSION
 from gmongo.testing.simulation.waiting import wait_for
-from gmongo.testing.simulation.write_concern import WITHOUT_WRITE_CONCERN
+from gmongo.testing.simulation.write_concern import COMMANDS_WITHOUT_WRITE_CONCERN
 from gmongo.testing.unsupported import not_supported
 
 FAIL_COMMAND = "failCommand"
@@ -36,8 +36,8 @@ _FIELDS = {
 _ALIASES = {"ismaster": "isMaster", "findandmodify": "findAndModify", "deleteIndexes": "dropIndexes"}
 _EXEMPT_COMMANDS = frozenset({"configureFailPoint"})
 _RETRYABLE_WRITES = frozenset({"insert", "update", "delete", "findAndModify", "bulkWrite"})
-_MESSAGE = "Failing command via a fail point"
-_MODES = frozenset({"times", "skip", "activationProbability"})
+_ERROR_MESSAGE = "Failing command via a fail point"
+_MODES_WITH_AMOUNT = frozenset({"times", "skip", "activationProbability"})
 
 
 @dataclass
@@ -47,7 +47,7 @@ class FailPoint:
     mode: str  # off, alwaysOn, times, skip or activationProbability
     amount: float = 0  # the value of `times`, `skip` or `activationProbability`
     data: Mapping[str, Any] = field(default_factory=dict)
-    entered: int = 0  # the number of commands that the fail point affected
+    affected_count: int = 0  # the number of commands that the fail point affected
 
     def enter(self) -> bool:
         """Return True if the fail point affects a command that matches the data, and update the counters."""
@@ -61,7 +61,7 @@ class FailPoint:
             affects = False
         else:
             affects = self.mode != "activationProbability" or _random.random() < self.amount
-        self.entered += affects
+        self.affected_count += affects
         return affects
 
 
@@ -94,7 +94,7 @@ class FailPoints(dict[str, FailPoint]):
             raise error(9, f"{name} has no field {unknown_names[0]!r}{hint}")
         _check_data(name, new_point)
         old_point, self[name] = self.get(name), new_point
-        return old_point.entered if old_point else 0
+        return old_point.affected_count if old_point else 0
 
     def find(self, call: Call) -> tuple[str, FailPoint] | None:
         """Return the name and the fail point if a fail point affects the command, or None."""
@@ -107,25 +107,25 @@ class FailPoints(dict[str, FailPoint]):
 
 # Fail points may name these commands, although the simulation does not execute the commands. Tests
 # of the driver name the commands in fail points.
-_UNSIMULATED = ("copydb", "copydbgetnonce", "copydbsaslstart", "updateUser", "usersInfo")
+_UNSIMULATED_COMMANDS = ("copydb", "copydbgetnonce", "copydbsaslstart", "updateUser", "usersInfo")
 
 
 def check_commands(data: Mapping[str, Any], known: Collection[str]) -> None:
     """Check the command names in ``failCommands``. A real server does not check these names."""
     names = data.get("failCommands")
     for name in names if isinstance(names, list) else ():
-        if isinstance(name, str) and _ALIASES.get(name, name) not in {*known, *_UNSIMULATED}:
+        if isinstance(name, str) and _ALIASES.get(name, name) not in {*known, *_UNSIMULATED_COMMANDS}:
             raise error(59, f"failCommands contains the unknown command {name!r}{did_you_mean(name, known)}")
 
 
 def _parse_mode(mode: Any, data: Mapping[str, Any]) -> FailPoint:
     if mode in ("off", "alwaysOn"):
         return FailPoint(mode, data=data)
-    if not isinstance(mode, Mapping) or len(mode) != 1 or not _MODES & set(mode):
+    if not isinstance(mode, Mapping) or len(mode) != 1 or not _MODES_WITH_AMOUNT & set(mode):
         raise error(2, f"fail point mode {mode!r} is not 'off', 'alwaysOn', times, skip or activationProbability")
     ((kind, amount),) = mode.items()
     if isinstance(amount, bool) or not isinstance(amount, (int, float)) or amount < 0:
-        raise error(9, f"fail point mode {kind} {amount!r} is not a number from 0 up")
+        raise error(9, f"fail point mode {kind} {amount!r} is not a nonnegative number")
     return FailPoint("off" if kind == "times" and amount == 0 else kind, amount, data)
 
 
@@ -137,7 +137,7 @@ def _check_data(name: str, point: FailPoint) -> None:
         raise error(9, f"failCommands of failCommand must be an array, and is {commands!r}")
     block_time = point.data.get("blockTimeMS")
     if point.data.get("blockConnection") and not isinstance(block_time, (int, float)):
-        raise error(9, f"failCommand with blockConnection needs blockTimeMS, a number; it has {block_time!r}")
+        raise error(9, f"blockTimeMS of failCommand must be a number if blockConnection is set, and is {block_time!r}")
 
 
 def _matches_command(call: Call, data: Mapping[str, Any]) -> bool:
@@ -176,16 +176,16 @@ def apply_before(call: Call, name: str, point: FailPoint) -> None:
     if "failBeforeCommitExceptionCode" in data:
         if data.get("closeConnection", True):
             raise CloseConnection
-        raise error(data["failBeforeCommitExceptionCode"], _MESSAGE)
+        raise error(data["failBeforeCommitExceptionCode"], _ERROR_MESSAGE)
     if data.get("closeConnection"):
         raise CloseConnection
     if "errorCode" in data:
-        raise error(data["errorCode"], _MESSAGE, **_create_error_fields(call, data))
+        raise error(data["errorCode"], _ERROR_MESSAGE, **_create_error_fields(call, data))
 
 
 def _block(call: Call, seconds: float) -> None:
-    limit = call.body.get("maxTimeMS")
-    max_seconds = limit / 1000 if limit and call.name != "getMore" else seconds
+    max_time_ms = call.body.get("maxTimeMS")
+    max_seconds = max_time_ms / 1000 if max_time_ms and call.name != "getMore" else seconds
     # If a client disconnects, a server kills the client's operations, except unacknowledged writes.
     is_unacknowledged = (call.body.get("writeConcern") or {}).get("w") == 0
     end_event = call.connection.closed_by_member if is_unacknowledged else call.connection.closed
@@ -200,7 +200,7 @@ def _create_error_fields(call: Call, data: Mapping[str, Any]) -> dict[str, Any]:
     if "errorLabels" in data:
         fields["errorLabels"] = list(data["errorLabels"])
     elif call.name == "getMore" and "failCommands" not in data and call.cluster.is_change_stream(call.body["getMore"]):
-        is_resumable = call.cluster.version >= STREAMS_AND_LABELS and data["errorCode"] in RESUMABLE_CHANGE_STREAM
+        is_resumable = call.cluster.version >= STREAMS_AND_LABELS_VERSION and data["errorCode"] in RESUMABLE_CODES
         fields |= {"errorLabels": ["ResumableChangeStreamError"]} if is_resumable else {}
     return fields
 
@@ -208,7 +208,7 @@ def _create_error_fields(call: Call, data: Mapping[str, Any]) -> dict[str, Any]:
 def apply_after(call: Call, name: str, point: FailPoint, reply: dict[str, Any]) -> None:
     """Apply a fail point after the execution of the command."""
     data = point.data
-    if "writeConcernError" in data and call.name not in WITHOUT_WRITE_CONCERN:
+    if "writeConcernError" in data and call.name not in COMMANDS_WITHOUT_WRITE_CONCERN:
         reply["writeConcernError"] = dict(data["writeConcernError"])
         if "errorLabels" in data:
             reply["errorLabels"] = list(data["errorLabels"])

@@ -20,15 +20,15 @@ _INT32 = struct.Struct("<i")
 _OP_REPLY_FIELDS = struct.Struct("<iqii")
 _MSG_FLAGS_AND_KIND = struct.Struct("<IB")
 _AWAIT_CAPABLE = 8
-_REQUIRED_FLAGS = 0xFFFF
+_REQUIRED_FLAG_BITS = 0xFFFF
 # The size in bytes of a value without a length field, by the number of the BSON type.
-_SIZES = {1: 8, 6: 0, 7: 12, 8: 1, 9: 8, 10: 0, 16: 4, 17: 8, 18: 8, 19: 16, 127: 0, 255: 0}
+_FIXED_SIZES = {1: 8, 6: 0, 7: 12, 8: 1, 9: 8, 10: 0, 16: 4, 17: 8, 18: 8, 19: 16, 127: 0, 255: 0}
 # The number of bytes of a value that its length field does not count, by the number of the BSON type.
 _UNCOUNTED_SIZES = {3: 0, 4: 0, 5: 5, 12: 16, 15: 0}
-_REGEX = 11
-_REFERENCE = b"$ref\0"
+_REGEX_TYPE = 11
+_REFERENCE_NAME = b"$ref\0"
 # DATETIME_AUTO also decodes dates that Python's `datetime` cannot represent.
-_OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(
+_CODEC_OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(
     document_class=dict, datetime_conversion=DatetimeConversion.DATETIME_AUTO
 )
 
@@ -73,11 +73,11 @@ def receive_exactly(sock: Any, size: int) -> bytes:
     return data
 
 
-def read_message(opcode: int, payload: bytes, number: int = 0) -> Message:
-    """Decode a message. `payload` is the message without the header, and `number` is the request ID."""
+def read_message(opcode: int, payload: bytes, request_id: int = 0) -> Message:
+    """Decode a message. `payload` is the message without the header, and `request_id` is the request ID."""
     try:
         if opcode == OP_MSG:
-            return _read_op_msg(payload, number)
+            return _read_op_msg(payload, request_id)
         if opcode == OP_QUERY:
             return _read_op_query(payload)
     except (struct.error, ValueError, IndexError) as error:
@@ -97,15 +97,15 @@ def _read_op_query(payload: bytes) -> Message:
     )
 
 
-def _read_op_msg(payload: bytes, number: int) -> Message:
+def _read_op_msg(payload: bytes, request_id: int) -> Message:
     flags = int.from_bytes(payload[:4], "little")
-    if flags & _REQUIRED_FLAGS & ~(CHECKSUM_PRESENT | MORE_TO_COME):
+    if flags & _REQUIRED_FLAG_BITS & ~(CHECKSUM_PRESENT | MORE_TO_COME):
         raise MalformedMessage(f"OP_MSG flags {flags:#x} have an unknown required bit")
     end = len(payload)
     if flags & CHECKSUM_PRESENT:
         end -= CHECKSUM_SIZE
         try:
-            verify(HEADER.pack(HEADER_SIZE + len(payload), number, 0, OP_MSG), memoryview(payload))
+            verify(HEADER.pack(HEADER_SIZE + len(payload), request_id, 0, OP_MSG), memoryview(payload))
         except ProtocolError as error:
             raise MalformedMessage(str(error)) from error
     body: dict[str, Any] | None = None
@@ -142,9 +142,9 @@ def _find_repeated_field(document: bytes) -> str | None:
             return name.decode()
         names.add(name)
         position = end + 1
-        if kind in _SIZES:
-            position += _SIZES[kind]
-        elif kind == _REGEX:
+        if kind in _FIXED_SIZES:
+            position += _FIXED_SIZES[kind]
+        elif kind == _REGEX_TYPE:
             position = document.index(0, document.index(0, position) + 1) + 1
         else:
             (size,) = _INT32.unpack_from(document, position)
@@ -160,8 +160,8 @@ def _find_database(body: Mapping[str, Any]) -> str:
 
 
 def _decode(data: bytes, decode: Callable[..., Any] = bson.decode) -> Any:
-    decoded = decode(data, _OPTIONS)
-    return _convert_references(decoded) if _REFERENCE in data else decoded
+    decoded = decode(data, _CODEC_OPTIONS)
+    return _convert_references(decoded) if _REFERENCE_NAME in data else decoded
 
 
 def _convert_references(value: Any) -> Any:
@@ -175,7 +175,7 @@ def _convert_references(value: Any) -> Any:
     return value
 
 
-def write_reply(opcode: int, number: int, response_to: int, flags: int, reply: Mapping[str, Any]) -> bytes:
+def write_reply(opcode: int, reply_id: int, response_to: int, flags: int, reply: Mapping[str, Any]) -> bytes:
     """Return the bytes of a reply to a request with this opcode. The flag CHECKSUM_PRESENT adds a checksum."""
     if opcode == OP_QUERY:
         fields, opcode = _OP_REPLY_FIELDS.pack(_AWAIT_CAPABLE, 0, 0, 1), OP_REPLY
@@ -184,5 +184,5 @@ def write_reply(opcode: int, number: int, response_to: int, flags: int, reply: M
     message = fields + bson.encode(reply)
     length = HEADER_SIZE + len(message)
     if opcode == OP_MSG and flags & CHECKSUM_PRESENT:
-        return append_checksum(HEADER.pack(length + CHECKSUM_SIZE, number, response_to, opcode) + message)
-    return HEADER.pack(length, number, response_to, opcode) + message
+        return append_checksum(HEADER.pack(length + CHECKSUM_SIZE, reply_id, response_to, opcode) + message)
+    return HEADER.pack(length, reply_id, response_to, opcode) + message

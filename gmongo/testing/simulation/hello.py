@@ -11,15 +11,15 @@ from gmongo.testing import clock
 from gmongo.testing.command import CommandError, error
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.users import EXTERNAL
-from gmongo.testing.simulation.versions import STREAMS_AND_LABELS, find_wire_version
+from gmongo.testing.simulation.versions import STREAMS_AND_LABELS_VERSION, find_wire_version
 
-HELLOS = frozenset({"hello", "isMaster", "ismaster"})
-_LIMITS = {"maxBsonObjectSize": 16 * 1024 * 1024, "maxMessageSizeBytes": 48_000_000, "maxWriteBatchSize": 100_000}
+HELLO_COMMANDS = frozenset({"hello", "isMaster", "ismaster"})
+_LIMIT_FIELDS = {"maxBsonObjectSize": 16 * 1024 * 1024, "maxMessageSizeBytes": 48_000_000, "maxWriteBatchSize": 100_000}
 
 
 def reply_to_hello(call: Call) -> dict[str, Any]:
     """Return the reply to ``hello``. If the request has the current topologyVersion, first wait for a change."""
-    has_streams = call.cluster.version >= STREAMS_AND_LABELS
+    has_streams = call.cluster.version >= STREAMS_AND_LABELS_VERSION
     if has_streams:
         _await_change(call)
     elif call.name == "hello":
@@ -34,7 +34,7 @@ def reply_to_hello(call: Call) -> dict[str, Any]:
         **({"helloOk": True} if has_streams and call.body.get("helloOk") else {}),
         **({"topologyVersion": member.topology_version} if has_streams else {}),
         **role,
-        **_LIMITS,
+        **_LIMIT_FIELDS,
         "localTime": clock.utc_now(),
         "logicalSessionTimeoutMinutes": member.parameters["localLogicalSessionTimeoutMinutes"],
         "connectionId": call.connection.number,
@@ -48,7 +48,7 @@ def reply_to_hello(call: Call) -> dict[str, Any]:
 def record_app_name(call: Call) -> None:
     """Record the name of the application in the first ``hello`` of a connection."""
     client = call.body.get("client")
-    if call.name in HELLOS and not call.connection.greeted and isinstance(client, Mapping):
+    if call.name in HELLO_COMMANDS and not call.connection.greeted and isinstance(client, Mapping):
         application = client.get("application")
         call.connection.app_name = application.get("name") if isinstance(application, Mapping) else None
 

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 _BACKLOG = 1024
-_READ = 1
+_READ_EVENT = 1
 _RawSocket: type[plain_socket.socket] = monkey.get_original("socket", "socket")
 
 
 def reserve(port: int) -> plain_socket.socket:
     """Return a socket that is bound to a port (0: any free port) but does not listen. The port refuses connections."""
-    # The function uses a native socket, because `close` of a gevent socket is delayed. After `close`, another socket
-    # may need the port immediately.
+    # The function uses a native socket, because `close` of a gevent socket is delayed. After `close`,
+    # another socket may need the port immediately.
     sock = _RawSocket(plain_socket.AF_INET, plain_socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
@@ -39,7 +39,7 @@ def reserve(port: int) -> plain_socket.socket:
 
 
 class Listener:
-    """A listening socket of `reserve`. A new greenlet calls `serve` for each accepted connection."""
+    """A listener on a socket from `reserve`. A new greenlet calls `serve` for each accepted connection."""
 
     def __init__(self, reserved: plain_socket.socket, serve: Callable[[Any], None]) -> None:
         self._serve = serve
@@ -50,9 +50,9 @@ class Listener:
             self._socket.close()
             raise
         self.port: int = self._socket.getsockname()[1]
-        self._watcher = gevent.get_hub().loop.io(self._socket.fileno(), _READ, ref=False)
+        self._watcher = gevent.get_hub().loop.io(self._socket.fileno(), _READ_EVENT, ref=False)
         self._watcher.start(self._accept_all)
-        self.thread = threading.get_ident()
+        self.thread_id = threading.get_ident()
         stalled.watch_listeners(self)
 
     def close(self) -> None:

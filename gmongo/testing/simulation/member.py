@@ -34,7 +34,8 @@ class Member:
 
     :param cluster: the state that all members of the deployment share.
     :param port: the TCP port; 0 (the default) means any free port.
-    :param traits: the values of ``tags``, ``priority``, ``hidden`` and ``arbiter`` that differ from the defaults.
+    :param traits: the values of ``tags``, ``priority``, ``hidden`` and ``arbiter`` that differ from
+        the defaults.
     :param load_balanced: True if the member is behind a load balancer; False by default.
 
     :ivar host: ``127.0.0.1``.
@@ -60,9 +61,9 @@ class Member:
         self.created = 0  # the number of connections that the member has accepted
         self.operations = Operations()
         self._change = Signal()
-        self._arriving: set[Any] = set()
+        self._handshaking_greenlets: set[Any] = set()
         self._listener: Listener | None = None
-        self._reserved: socket | None = None  # reserves the port while the member does not run
+        self._reserved_socket: socket | None = None  # reserves the port while the member does not run
         self._start_process()
 
     def __repr__(self) -> str:
@@ -76,17 +77,17 @@ class Member:
     @property
     def uptime(self) -> float:
         """Seconds since the last start of the member."""
-        return clock.monotonic() - self._started
+        return clock.monotonic() - self._start_time
 
     def _start_process(self) -> None:
-        self._started = clock.monotonic()
-        self._process, self._version = new_object_id(), 0
+        self._start_time = clock.monotonic()
+        self._process_id, self._change_count = new_object_id(), 0
         self.parameters = Parameters(self.cluster.parameters)
         self.fail_points.clear()
 
     def start(self) -> None:
         """Start to accept connections."""
-        reserved, self._reserved = self._reserved or reserve(self.port), None
+        reserved, self._reserved_socket = self._reserved_socket or reserve(self.port), None
         self._listener = Listener(reserved, self.accept)
         self.port = self._listener.port
         self.alive = True
@@ -96,7 +97,7 @@ class Member:
         if not self.alive:
             return
         self.stop()
-        self._reserved = reserve(self.port)  # no other program can bind the port
+        self._reserved_socket = reserve(self.port)  # no other program can bind the port
         self.cluster.store.handle_member_loss(self.address)
         self.cluster.topology.handle_fault(self)
 
@@ -106,10 +107,10 @@ class Member:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
-        if self._reserved is not None:
-            self._reserved.close()
-            self._reserved = None
-        for greenlet in list(self._arriving):
+        if self._reserved_socket is not None:
+            self._reserved_socket.close()
+            self._reserved_socket = None
+        for greenlet in list(self._handshaking_greenlets):
             greenlet.kill(block=False)
         self.drop_connections()
 
@@ -160,8 +161,10 @@ class Member:
         """Send only the beginning of one reply, and close the connection.
 
         :param n_bytes: how many bytes of the reply the member sends.
-        :param command: the name of the command whose next reply is cut. None means the next reply to any command.
-        :raises ValueError: `n_bytes` is negative or is not a whole number, or the simulation has no such command.
+        :param command: the name of the command whose next reply is cut. None means the next reply to
+            any command.
+        :raises ValueError: `n_bytes` is negative or is not a whole number, or the simulation has no
+            such command.
         """
         check_number("n_bytes", n_bytes, is_whole=True)
         self._check_command_name(command)
@@ -170,7 +173,8 @@ class Member:
     def garbage(self, command: str | None = None) -> None:
         """Instead of one reply, send bytes that are not a message.
 
-        :param command: the name of the command whose next reply is replaced. None means the next reply to any command.
+        :param command: the name of the command whose next reply is replaced. None means the next
+            reply to any command.
         :raises ValueError: the simulation has no such command.
         """
         self._check_command_name(command)
@@ -179,7 +183,8 @@ class Member:
     def step_down(self, seconds: float = 60.0) -> None:
         """Make the primary step down.
 
-        :param seconds: the time in seconds during which the members do not elect this member; 60 by default.
+        :param seconds: the time in seconds during which the members do not elect this member; 60 by
+            default.
         :raises ValueError: the member is not a primary, or `seconds` is negative or is not a number.
         """
         check_number("seconds", seconds)
@@ -199,14 +204,14 @@ class Member:
             sock.close()
             return
         greenlet = gevent.getcurrent()
-        self._arriving.add(greenlet)
+        self._handshaking_greenlets.add(greenlet)
         try:
             connection = self._handshake(sock)
         except BaseException:  # for example if `stop` kills this greenlet
             sock.close()
             raise
         finally:
-            self._arriving.discard(greenlet)
+            self._handshaking_greenlets.discard(greenlet)
         if connection is not None and self.alive:
             self.created += 1
             self.connections[connection.number] = connection
@@ -224,8 +229,8 @@ class Member:
             if self.service_id is not None:
                 proxy_protocol.skip_preamble(sock)
             if self.cluster.tls is not None:
-                stream = secured = TlsStream(stream, self.cluster.tls)
-                certificate = secured.peer_certificate
+                stream = tls_stream = TlsStream(stream, self.cluster.tls)
+                certificate = tls_stream.peer_certificate
         except OSError:
             sock.close()
             return None
@@ -248,11 +253,11 @@ class Member:
     @property
     def topology_version(self) -> dict[str, Any]:
         """The topologyVersion of the hello reply: the ID of the process and the number of changes since its start."""
-        return {"processId": self._process, "counter": Int64(self._version)}
+        return {"processId": self._process_id, "counter": Int64(self._change_count)}
 
     def changed(self) -> None:
         """Increase the counter of the topologyVersion, and wake the hello commands that wait for a change."""
-        self._version += 1
+        self._change_count += 1
         self._change.announce()
 
     def _check_command_name(self, command: str | None) -> None:
@@ -267,13 +272,13 @@ class Member:
         :param known: the topologyVersion that the client sent.
         :param seconds: the longest wait in seconds.
         """
-        if known.get("processId") == self._process and known.get("counter") == self._version:
+        if known.get("processId") == self._process_id and known.get("counter") == self._change_count:
             self._change.wait(seconds)
 
 
 def check_number(name: str, value: Any, is_whole: bool = False) -> Any:
-    """Return `value`, or raise ValueError if `value` is not a number from 0 up."""
+    """Return `value`, or raise ValueError if `value` is not a nonnegative number."""
     types = int if is_whole else (int, float)
     if isinstance(value, bool) or not isinstance(value, types) or not 0 <= value < float("inf"):
-        raise ValueError(f"{name} is {value!r}, which is not a {'whole ' if is_whole else ''}number from 0 up")
+        raise ValueError(f"{name} is {value!r}, which is not a nonnegative {'whole ' if is_whole else ''}number")
     return value

@@ -12,8 +12,8 @@ from gmongo import _random
 class Network:
     """The network between the clients and the members of a deployment.
 
-    :ivar random: the random number generator that selects the lost replies. A generator with a seed makes a test
-        repeatable.
+    :ivar random: the random number generator that selects the lost replies. A generator with a seed
+        makes a test repeatable.
     """
 
     def __init__(self) -> None:

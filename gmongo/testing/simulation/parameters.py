@@ -22,7 +22,7 @@ DEFAULTS: dict[str, Any] = {
     "ttlMonitorSleepSecs": 60
 }  # fmt: skip
 # The types that a new value may have, by the type of the default value.
-_TYPES: dict[type, tuple[type, ...]] = {bool: (bool, int), int: (int, float), float: (int, float)}
+_ACCEPTED_TYPES: dict[type, tuple[type, ...]] = {bool: (bool, int), int: (int, float), float: (int, float)}
 
 
 class Parameters(dict[str, Any]):
@@ -38,7 +38,7 @@ class Parameters(dict[str, Any]):
         """Set a parameter, and return its previous value."""
         if name not in self:
             raise error(NO_CODE, f"attempted to set unrecognized parameter [{name}]")
-        if not isinstance(value, _TYPES.get(type(DEFAULTS[name]), type(DEFAULTS[name]))):
+        if not isinstance(value, _ACCEPTED_TYPES.get(type(DEFAULTS[name]), type(DEFAULTS[name]))):
             raise error(14, f"parameter {name} cannot be {value!r}")
         old_value, self[name] = self[name], value
         return old_value

@@ -9,8 +9,8 @@ from gevent.socket import MSG_PEEK
 from gmongo.testing.simulation.framing import receive_exactly
 from gmongo.testing.simulation.waiting import pause
 
-_VERSION_1 = b"PROXY "
-_VERSION_2 = b"\r\n\r\n\x00\r\nQUIT\n"
+_VERSION_1_PREFIX = b"PROXY "
+_VERSION_2_SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
 _MAX_LINE_BYTES = 107
 _LENGTH_OFFSET = 14
 _HEADER_SIZE = 16
@@ -22,17 +22,17 @@ def skip_preamble(sock: Any) -> None:
 
     :raises OSError: the connection ended, or the preamble is too long.
     """
-    size = len(_VERSION_1)
-    while len(start := sock.recv(size, MSG_PEEK)) < size:
-        if not start:
+    size = len(_VERSION_1_PREFIX)
+    while len(first_bytes := sock.recv(size, MSG_PEEK)) < size:
+        if not first_bytes:
             raise ConnectionResetError("the connection ended in its first bytes")
         pause(_CHECK_INTERVAL)
-    if start == _VERSION_1:
+    if first_bytes == _VERSION_1_PREFIX:
         line = b""
         while not line.endswith(b"\r\n"):
             if len(line) > _MAX_LINE_BYTES:
                 raise ConnectionAbortedError("the PROXY preamble has no end")
             line += receive_exactly(sock, 1)
-    elif _VERSION_2.startswith(start):
+    elif _VERSION_2_SIGNATURE.startswith(first_bytes):
         header = receive_exactly(sock, _HEADER_SIZE)
         receive_exactly(sock, int.from_bytes(header[_LENGTH_OFFSET:], "big"))

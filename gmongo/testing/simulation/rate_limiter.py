@@ -12,8 +12,9 @@ from gmongo.testing.simulation.error_labels import OVERLOAD_LABELS
 if TYPE_CHECKING:
     from gmongo.testing.simulation.member import Member
 
-_OVERLOADED = 462
-# The limiter always admits these commands, which concern connections, sessions, transactions and settings.
+_OVERLOADED_CODE = 462
+# The limiter always admits these commands, which concern connections, sessions, transactions and
+# settings.
 _EXEMPT_COMMANDS = frozenset(
     {
         "abortTransaction", "authenticate", "commitTransaction", "configureFailPoint",
@@ -42,36 +43,36 @@ class TokenBucket:
 
 
 class RateLimits:
-    """The rate limiters of all members. Each member has separate buckets, and server parameters with the limits."""
+    """The rate limiters of all members. Each member has its own buckets, and its server parameters set the limits."""
 
     def __init__(self) -> None:
-        self.rejected = 0  # the number of rejected requests and connections
-        self._requests: dict[str, TokenBucket] = {}
-        self._connections: dict[str, TokenBucket] = {}
+        self.rejected_count = 0  # the number of rejected requests and connections
+        self._request_buckets: dict[str, TokenBucket] = {}
+        self._connection_buckets: dict[str, TokenBucket] = {}
 
     def admit_request(self, call: Call) -> None:
         """Raise an error if the limiter does not admit a command."""
         parameters = call.member.parameters
         if not parameters["ingressRequestRateLimiterEnabled"] or call.name in _EXEMPT_COMMANDS:
             return
-        if not self._admit(self._requests, call.member, "ingressRequestAdmission"):
+        if not self._admit(self._request_buckets, call.member, "ingressRequestAdmission"):
             message = "Rate limiter 'ingressRequestRateLimiter' rate exceeded"
-            raise error(_OVERLOADED, message, OVERLOAD_LABELS)
+            raise error(_OVERLOADED_CODE, message, OVERLOAD_LABELS)
 
     def admits_connection(self, member: Member) -> bool:
         if not member.parameters["ingressConnectionEstablishmentRateLimiterEnabled"]:
             return True
-        return self._admit(self._connections, member, "ingressConnectionEstablishment")
+        return self._admit(self._connection_buckets, member, "ingressConnectionEstablishment")
 
     def reset(self) -> None:
         """Replace all buckets by new, full buckets."""
-        self._requests.clear()
-        self._connections.clear()
+        self._request_buckets.clear()
+        self._connection_buckets.clear()
 
     def _admit(self, buckets: dict[str, TokenBucket], member: Member, prefix: str) -> bool:
         parameters: dict[str, Any] = member.parameters
         rate = parameters[f"{prefix}RatePerSec"]
         burst = max(1.0, rate * parameters[f"{prefix}BurstCapacitySecs"])
-        admitted = buckets.setdefault(member.address, TokenBucket()).take_token(rate, burst)
-        self.rejected += not admitted
-        return admitted
+        is_admitted = buckets.setdefault(member.address, TokenBucket()).take_token(rate, burst)
+        self.rejected_count += not is_admitted
+        return is_admitted

@@ -8,7 +8,7 @@ from typing import Any
 from gmongo.testing.command import CommandError, error
 from gmongo.testing.simulation.call import Call
 
-_VERSION_1 = frozenset(
+_VERSION_1_COMMANDS = frozenset(
     {
         "abortTransaction", "aggregate", "authenticate", "bulkWrite", "collMod",
         "commitTransaction", "count", "create", "createIndexes", "delete", "drop", "dropDatabase",
@@ -18,10 +18,10 @@ _VERSION_1 = frozenset(
         "update"
     }
 )  # fmt: skip
-_VERSION_2 = frozenset({"testDeprecationInVersion2", "testVersion2", "testVersions1And2"})
-_DEPRECATED = {"1": frozenset({"testDeprecation"}), "2": frozenset({"testDeprecationInVersion2"})}
-_COMMANDS = {"1": _VERSION_1, "2": _VERSION_2}
-_SINCE = {"count": (5, 0, 9), "bulkWrite": (8, 0, 0)}
+_VERSION_2_COMMANDS = frozenset({"testDeprecationInVersion2", "testVersion2", "testVersions1And2"})
+_DEPRECATED_COMMANDS = {"1": frozenset({"testDeprecation"}), "2": frozenset({"testDeprecationInVersion2"})}
+_COMMANDS = {"1": _VERSION_1_COMMANDS, "2": _VERSION_2_COMMANDS}
+_FIRST_VERSIONS = {"count": (5, 0, 9), "bulkWrite": (8, 0, 0)}
 # The fields that do not belong to API version 1, by command.
 _EXCLUDED_FIELDS: dict[str, frozenset[str]] = {
     "find": frozenset(
@@ -55,7 +55,7 @@ def check_stable_api(call: Call) -> None:
         raise error(322, f'API version must be {" or ".join(accepted)}, not "{version}"')
     if body.get("apiStrict"):
         _check_strict(call, version)
-    if body.get("apiDeprecationErrors") and call.name in _DEPRECATED[version]:
+    if body.get("apiDeprecationErrors") and call.name in _DEPRECATED_COMMANDS[version]:
         message_start = "Provided apiDeprecationErrors:true, but the command"
         raise error(324, f"{message_start} {call.name} is deprecated in API Version {version}")
 
@@ -70,8 +70,8 @@ def _check_missing_version(call: Call) -> None:
 
 
 def _check_strict(call: Call, version: str) -> None:
-    listed = call.name in _COMMANDS[version] and call.cluster.version >= _SINCE.get(call.name, (0,))
-    if not listed:
+    is_listed = call.name in _COMMANDS[version] and call.cluster.version >= _FIRST_VERSIONS.get(call.name, (0,))
+    if not is_listed:
         raise error(323, f"Provided apiStrict:true, but the command {call.name} is not in API Version {version}")
     for name in sorted(_EXCLUDED_FIELDS.get(call.name, frozenset()) & set(call.body)):
         raise _create_api_error(f"the field {name!r} of {call.name}", version)

@@ -1,8 +1,8 @@
 """Reply with an error to clients that block the thread of the deployment.
 
-A deployment serves its clients in greenlets of the thread that started the deployment. In a program without
-monkey-patching, a client that does not use gevent blocks this thread, and would wait forever for a reply. A native
-thread detects the blocked thread, and replies with an error.
+A deployment serves its clients in greenlets of the thread that started the deployment. In a program
+without monkey-patching, a client that does not use gevent blocks this thread, and would wait forever
+for a reply. A native thread detects the blocked thread, and replies with an error.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from gmongo.testing.simulation.listener import Listener
 
 MESSAGE = (
-    "the greenlets that serve this simulated deployment cannot run, because their thread waits for them: without "
-    "monkey-patching only gmongo can use a Deployment of its own thread; other drivers need a DeploymentThread or a "
+    "the greenlets that serve this simulated deployment cannot run, because a client blocks their thread: without "
+    "monkey-patching only gmongo can use a Deployment in its own thread; other drivers need a DeploymentThread or a "
     "DeploymentProcess of gmongo.testing"
 )
 _log = logging.getLogger("gmongo.testing")
@@ -41,39 +41,39 @@ _BLOCKERS = frozenset({"asyncio", "concurrent", "queue", "selectors", "socket", 
 _CHECK_INTERVAL = 0.25  # seconds
 _REQUIRED_CHECKS = 5  # A thread counts as blocked after this number of consecutive checks.
 _REQUEST_TIMEOUT = 1.0  # seconds
-_OPERATION_FAILED = 96
+_OPERATION_FAILED_CODE = 96
 
-_watched: weakref.WeakSet[Listener] = weakref.WeakSet()
-_watcher: threading.Thread | None = None
+_watched_listeners: weakref.WeakSet[Listener] = weakref.WeakSet()
+_watcher_thread: threading.Thread | None = None
 
 
 def watch_listeners(*listeners: Listener) -> None:
     """Watch the listeners if the program has imported a driver that can block the thread of a listener."""
-    global _watcher
-    _watched.update(listeners)
-    if not _watched or monkey.is_module_patched("threading") or not _OTHER_DRIVERS & set(sys.modules):
+    global _watcher_thread
+    _watched_listeners.update(listeners)
+    if not _watched_listeners or monkey.is_module_patched("threading") or not _OTHER_DRIVERS & set(sys.modules):
         return
-    if _watcher is None or not _watcher.is_alive():  # the watcher thread does not exist in a forked process
-        _watcher = threading.Thread(target=_run_watcher, name="gmongo.testing.stalled", daemon=True)
-        _watcher.start()
+    if _watcher_thread is None or not _watcher_thread.is_alive():  # a forked process has no watcher thread
+        _watcher_thread = threading.Thread(target=_run_watcher, name="gmongo.testing.stalled", daemon=True)
+        _watcher_thread.start()
 
 
 def _run_watcher() -> None:
     # A check finds a listener if the listener has not accepted a connection, and the thread of the listener runs
-    # blocking code. `counts` is the number of consecutive checks that found a listener, by port. One check is not
+    # blocking code. `check_counts` is the number of consecutive checks that found a listener, by port. One check is not
     # enough, because a thread that is not blocked may run blocking code at one moment. The watcher counts checks
-    # instead of seconds, because the process may have had no processor for seconds.
-    counts: dict[int, int] = {}
-    while listeners := list(_watched):
+    # instead of seconds, because the system may not have run the process for seconds.
+    check_counts: dict[int, int] = {}
+    while listeners := list(_watched_listeners):
         blocked_listeners = {
             candidate.port: candidate
             for candidate in listeners
-            if candidate.has_waiting_connection() and _is_in_blocking_code(candidate.thread)
+            if candidate.has_waiting_connection() and _is_in_blocking_code(candidate.thread_id)
         }
         del listeners
-        counts = {port: counts.get(port, 0) + 1 for port in blocked_listeners}
+        check_counts = {port: check_counts.get(port, 0) + 1 for port in blocked_listeners}
         for port, listener in blocked_listeners.items():
-            if counts[port] >= _REQUIRED_CHECKS:
+            if check_counts[port] >= _REQUIRED_CHECKS:
                 _log.error(MESSAGE)
                 for sock in listener.accept_waiting():
                     _reply_with_error(sock)
@@ -81,9 +81,9 @@ def _run_watcher() -> None:
         time.sleep(_CHECK_INTERVAL)
 
 
-def _is_in_blocking_code(thread: int) -> bool:
+def _is_in_blocking_code(thread_id: int) -> bool:
     """Return True if the thread runs a function of a package that can block the thread."""
-    frame = sys._current_frames().get(thread)
+    frame = sys._current_frames().get(thread_id)
     return frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _BLOCKERS
 
 
@@ -93,7 +93,7 @@ def _reply_with_error(sock: Any) -> None:
     try:
         length, number, _response_to, opcode = HEADER.unpack(receive_exactly(sock, HEADER_SIZE))
         message = read_message(opcode, receive_exactly(sock, length - HEADER_SIZE))
-        error_reply = {"ok": 0.0, "errmsg": MESSAGE, "code": _OPERATION_FAILED, "codeName": "OperationFailed"}
+        error_reply = {"ok": 0.0, "errmsg": MESSAGE, "code": _OPERATION_FAILED_CODE, "codeName": "OperationFailed"}
         sock.sendall(write_reply(message.opcode, 1, number, 0, error_reply))
     except (OSError, MalformedMessage, MalformedCommand):
         pass

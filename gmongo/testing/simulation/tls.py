@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from gevent.lock import Semaphore
 
-_CHUNK = 1 << 16
+_CHUNK_SIZE = 1 << 16
 
 
 class Stream(Protocol):
@@ -69,7 +69,7 @@ class TlsStream:
         self._socket.close()
 
     def _fill(self) -> bool:
-        data = self._socket.recv(_CHUNK)
+        data = self._socket.recv(_CHUNK_SIZE)
         if data:
             self._incoming.write(data)
         else:

@@ -9,7 +9,7 @@ from typing import Any
 from gmongo.testing.simulation.authentication.scram import Credentials, Scram
 
 EXTERNAL = "$external"
-_ROOT = {"role": "root", "db": "admin"}
+_ROOT_ROLE = {"role": "root", "db": "admin"}
 
 
 @dataclass
@@ -35,9 +35,9 @@ class User:
 class Users(dict[tuple[str, str], User]):
     """All users of a deployment, by database and name.
 
-    :param passwords: the passwords by user name. A user with a password belongs to ``admin``. A user whose password is
-        None, such as the subject of a certificate, belongs to ``$external``. `passwords` is None for a deployment
-        without access control.
+    :param passwords: the passwords by user name. A user with a password belongs to ``admin``. A user
+        whose password is None, such as the subject of a certificate, belongs to ``$external``.
+        `passwords` is None for a deployment without access control.
     :param oidc_tokens: the user names by OIDC token. If `oidc_tokens` is not empty, clients must authenticate.
     """
 
@@ -45,8 +45,8 @@ class Users(dict[tuple[str, str], User]):
         self, passwords: Mapping[str, str | None] | None, oidc_tokens: Mapping[str, str] | None = None
     ) -> None:
         super().__init__()
-        self.enforced = passwords is not None or bool(oidc_tokens)
+        self.requires_authentication = passwords is not None or bool(oidc_tokens)
         self.oidc_tokens = dict(oidc_tokens or {})
         for name, password in (passwords or {}).items():
             database = EXTERNAL if password is None else "admin"
-            self[database, name] = User(name, database, password, [_ROOT])
+            self[database, name] = User(name, database, password, [_ROOT_ROLE])

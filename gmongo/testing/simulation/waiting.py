@@ -1,4 +1,4 @@
-"""The waits of the greenlets of a simulated deployment. The waits do not keep the hub running."""
+"""Waits in the greenlets of a simulated deployment. Such a wait does not keep the hub running."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def wait_for(event: Event, seconds: float | None = None) -> bool:
     if seconds is None:
         event.wait()
     elif seconds > 0:
-        too_late = gevent.Timeout(seconds, ref=False)
+        time_limit = gevent.Timeout(seconds, ref=False)
         try:
-            with too_late:
+            with time_limit:
                 event.wait()
         except gevent.Timeout as timeout:
-            if timeout is not too_late:
+            if timeout is not time_limit:
                 raise
     return bool(event.is_set())
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from gmongo.testing import clock
-from gmongo.testing.command import error, find_name
+from gmongo.testing.command import error, find_error_name
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.store.values import is_number, to_long
 from gmongo.testing.unsupported import not_supported
 
-_TIMEOUT = 64
+_TIMEOUT_CODE = 64
 _CHECK_INTERVAL = 0.5  # Seconds between two checks of the connection.
 # The commands to which write concerns do not apply. In a transaction, only the commit has a write concern.
-WITHOUT_WRITE_CONCERN = frozenset(
+COMMANDS_WITHOUT_WRITE_CONCERN = frozenset(
     {"count", "distinct", "find", "getMore", "listCollections", "listDatabases", "listIndexes"}
 )
 
@@ -49,16 +49,16 @@ def satisfy_write_concern(call: Call, reply: dict[str, Any]) -> None:
     """Wait until enough members have replicated the write. If the wait fails, add a ``writeConcernError``."""
     concern = call.body.get("writeConcern")
     is_replicated = call.cluster.topology.has_cluster_time
-    if not concern or not is_replicated or call.name in WITHOUT_WRITE_CONCERN:
+    if not concern or not is_replicated or call.name in COMMANDS_WITHOUT_WRITE_CONCERN:
         return
     w = _normalize_w(concern.get("w", "majority"))
     failure = _find_problem(call, w) or _await_replication(call, w, concern)
     if failure is not None:
         code, message = failure
         fields = {"w": w, "wtimeout": concern.get("wtimeout", 0), "provenance": "clientSupplied"}
-        info = {**({"wtimeout": True} if code == _TIMEOUT else {}), "writeConcern": fields}
-        error = {"code": code, "codeName": find_name(code), "errmsg": message, "errInfo": info}
-        reply.setdefault("writeConcernError", error)
+        info = {**({"wtimeout": True} if code == _TIMEOUT_CODE else {}), "writeConcern": fields}
+        write_concern_error = {"code": code, "codeName": find_error_name(code), "errmsg": message, "errInfo": info}
+        reply.setdefault("writeConcernError", write_concern_error)
 
 
 def _normalize_w(w: Any) -> Any:
@@ -77,12 +77,12 @@ def _await_replication(call: Call, w: Any, concern: Mapping[str, Any]) -> tuple[
     """Wait until `w` members have replicated the write. After a timeout, return the code and text of the error."""
     topology = call.cluster.topology
     required_count = topology.data_bearing_count // 2 + 1 if isinstance(w, str) else w
-    timeout = concern.get("wtimeout")
-    limit = to_long(timeout) / 1000 if is_number(timeout) else 0
-    deadline = clock.monotonic() + limit if limit else None
+    wtimeout = concern.get("wtimeout")
+    max_seconds = to_long(wtimeout) / 1000 if is_number(wtimeout) else 0
+    deadline = clock.monotonic() + max_seconds if max_seconds else None
     while topology.replicating_count < required_count and call.connection.is_open:
         remaining = None if deadline is None else deadline - clock.monotonic()
         if remaining is not None and remaining <= 0:
-            return _TIMEOUT, "waiting for replication timed out"
+            return _TIMEOUT_CODE, "waiting for replication timed out"
         topology.change.wait(_CHECK_INTERVAL if remaining is None else min(_CHECK_INTERVAL, remaining))
     return None

@@ -69,7 +69,7 @@ class Store:
     def handle_member_loss(self, member: str) -> None:
         """Close the cursors and abort the transactions of a member that was killed."""
         state = self._state
-        state.losses[member] += 1
+        state.loss_counts[member] += 1
         state.cursors.kill_where(lambda cursor: cursor.member == member)
         for session in state.sessions:
             transaction = session.transaction
@@ -111,6 +111,6 @@ class Store:
         expire_data(self._state, parameters)
 
     def expire(self) -> None:
-        """Close idle cursors, and end the sessions that no command has used for 30 minutes."""
+        """Close all cursors that have an idle timeout, and end the sessions that no command has used for 30 minutes."""
         self._state.cursors.expire()
         self.end_sessions(self._state.sessions.list_idle())

@@ -122,7 +122,7 @@ class PastAccess(Access):
 
     def find_collection(self, database: str, name: str) -> Collection | None:
         collection = super().find_collection(database, name)
-        if collection is not None and collection.created > self.time:
+        if collection is not None and collection.creation_time > self.time:
             raise create_snapshot_error(collection)
         return collection
 
@@ -142,36 +142,36 @@ def create_snapshot_error(collection: Collection) -> CommandError:
 
 
 def store_insert(
-    state: State, collection: Collection, key: Key, document: Document, time: Timestamp, index: int = 0, **fields: Any
+    state: State, collection: Collection, key: Key, document: Document, time: Timestamp, order: int = 0, **fields: Any
 ) -> None:
     """Store a checked new document, and publish the change."""
     collection.put(key, Record(collection.next_number(), document), time)
-    _publish(state, collection, "insert", index, after=document, **fields)
+    _publish(state, collection, "insert", order, after=document, **fields)
     if collection.is_capped:
         collection.shrink(time)
 
 
 def store_replace(
-    state: State, collection: Collection, key: Key, document: Document, kind: str, time: Timestamp, index: int = 0,
+    state: State, collection: Collection, key: Key, document: Document, kind: str, time: Timestamp, order: int = 0,
     **fields: Any
 ) -> None:  # fmt: skip
     """Replace a document by a checked document, and publish the change."""
     record = collection.records[key]
     collection.put(key, Record(record.number, document), time)
-    _publish(state, collection, kind, index, before=record.document, after=document, **fields)
+    _publish(state, collection, kind, order, before=record.document, after=document, **fields)
 
 
 def store_remove(
-    state: State, collection: Collection, key: Key, time: Timestamp, index: int = 0, **fields: Any
+    state: State, collection: Collection, key: Key, time: Timestamp, order: int = 0, **fields: Any
 ) -> None:
     """Remove a document, and publish the change."""
     old = collection.records[key].document
     collection.remove(key, time)
-    _publish(state, collection, "delete", index, before=old, **fields)
+    _publish(state, collection, "delete", order, before=old, **fields)
 
 
-def _publish(state: State, collection: Collection, kind: str, index: int, **fields: Any) -> None:
+def _publish(state: State, collection: Collection, kind: str, order: int, **fields: Any) -> None:
     has_pre_images = bool(collection.options.get("changeStreamPreAndPostImages", {}).get("enabled"))
     state.publish(
-        kind, collection.database, collection.name, index, uuid=collection.uuid, pre_images=has_pre_images, **fields
+        kind, collection.database, collection.name, order, uuid=collection.uuid, pre_images=has_pre_images, **fields
     )

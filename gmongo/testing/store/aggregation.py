@@ -16,8 +16,8 @@ from gmongo.testing.store.diagnostics import find_storage_stats
 from gmongo.testing.store.environment import Environment
 from gmongo.testing.store.errors import failed_to_parse, invalid_namespace, invalid_options, namespace_not_found
 from gmongo.testing.store.expressions.compiling import Scope
-from gmongo.testing.store.joins import evaluate_documents as documents_stage
-from gmongo.testing.store.output import OUTPUTS, check_output, write_output
+from gmongo.testing.store.joins import evaluate_documents
+from gmongo.testing.store.output import OUTPUT_STAGES, check_output, write_output
 from gmongo.testing.store.replies import open_cursor, parse_batch_size
 from gmongo.testing.store.selection import create_env, find_hint_index, read_documents, select
 from gmongo.testing.store.stages import SPECIAL_STAGES, check_collection_stats, compile_pipeline, parse_stage
@@ -56,10 +56,10 @@ def _find_output_stage(context: CommandContext, pipeline: list[Any]) -> Document
         name = next(iter(stage), "") if isinstance(stage, dict) else ""
         if name not in SPECIAL_STAGES and name not in _SOURCE_STAGES:
             parse_stage(stage)
-        if name in OUTPUTS:
+        if name in OUTPUT_STAGES:
             check_output(name, stage[name])
     for position, stage in enumerate(pipeline):
-        if not OUTPUTS & set(stage):
+        if not OUTPUT_STAGES & set(stage):
             continue
         (name,) = stage
         if position != len(pipeline) - 1:
@@ -122,7 +122,7 @@ def _read_source(context: CommandContext, pipeline: list[Any]) -> tuple[Iterable
 def _evaluate_documents(context: CommandContext, spec: Any) -> Documents:
     if context.body[context.request.name] != 1:
         raise invalid_namespace("$documents must be run against a database, with {aggregate: 1}")
-    return documents_stage(spec, Scope(frozenset(context.variables)))
+    return evaluate_documents(spec, Scope(frozenset(context.variables)))
 
 
 def _read_collection_stats(context: CommandContext, spec: Any) -> Documents:

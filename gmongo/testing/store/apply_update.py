@@ -27,7 +27,7 @@ Document = dict[str, Any]
 # with one of the modifiers in `_MOVING_MODIFIERS` has the same effect.
 _WHOLE_ARRAY_OPERATORS = frozenset({"$addToSet", "$pop", "$pull", "$pullAll"})
 _MOVING_MODIFIERS = frozenset({"$position", "$slice", "$sort"})
-_IDENTIFIER = re.compile(r"^[a-z][A-Za-z0-9]*$")
+_IDENTIFIER_PATTERN = re.compile(r"^[a-z][A-Za-z0-9]*$")
 
 
 @dataclass
@@ -288,7 +288,7 @@ def _create_element_filter(name: str, match: Match) -> Match:
 
 def _find_identifier(array_filter: Any) -> str:
     names = set(_find_top_level_names(array_filter) if isinstance(array_filter, dict) else ())
-    if len(names) != 1 or not all(map(_IDENTIFIER.match, names)):
+    if len(names) != 1 or not all(map(_IDENTIFIER_PATTERN.match, names)):
         raise malformed("an array filter")
     return names.pop()
 

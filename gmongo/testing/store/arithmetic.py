@@ -20,8 +20,8 @@ from bson.int64 import Int64
 from gmongo.testing.store.errors import bad_value, type_mismatch
 from gmongo.testing.store.values import MISSING, compare, is_number, type_name
 
-CONTEXT = create_decimal128_context()
-INT64 = range(-(2**63), 2**63)
+DECIMAL_CONTEXT = create_decimal128_context()
+INT64_RANGE = range(-(2**63), 2**63)
 
 
 def to_decimal(value: Any) -> Decimal:
@@ -29,18 +29,18 @@ def to_decimal(value: Any) -> Decimal:
     if isinstance(value, Decimal128):
         return value.to_decimal()
     if isinstance(value, float):
-        return CONTEXT.create_decimal(f"{value:.14e}" if value and math.isfinite(value) else value)
-    return CONTEXT.create_decimal(int(value))
+        return DECIMAL_CONTEXT.create_decimal(f"{value:.14e}" if value and math.isfinite(value) else value)
+    return DECIMAL_CONTEXT.create_decimal(int(value))
 
 
 def to_bson_decimal(value: Decimal) -> Decimal128:
     """Convert a decimal to a BSON decimal, and round the result to 34 digits."""
-    return Decimal128(CONTEXT.create_decimal(value))
+    return Decimal128(DECIMAL_CONTEXT.create_decimal(value))
 
 
 def to_integer(value: int, *operands: Any) -> Any:
     """Convert a result to the widest integer type of the operands, or to a double outside the int64 range."""
-    if value not in INT64:
+    if value not in INT64_RANGE:
         return float(value)
     return Int64(value) if any(isinstance(operand, Int64) for operand in operands) else int(value)
 
@@ -55,9 +55,9 @@ def combine(function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
 
 
 _DECIMAL_FUNCTIONS: dict[Any, Callable[[Decimal, Decimal], Decimal]] = {
-    operator.add: CONTEXT.add,
-    operator.sub: CONTEXT.subtract,
-    operator.mul: CONTEXT.multiply,
+    operator.add: DECIMAL_CONTEXT.add,
+    operator.sub: DECIMAL_CONTEXT.subtract,
+    operator.mul: DECIMAL_CONTEXT.multiply,
 }
 
 
@@ -103,7 +103,7 @@ def _sum_exactly(numbers: list[Any]) -> Decimal:
     if not all(map(math.isfinite, numbers)):
         return Decimal(float(sum(numbers)))
     exact_sum = sum(map(Fraction, numbers), Fraction())
-    return CONTEXT.divide(Decimal(exact_sum.numerator), Decimal(exact_sum.denominator))
+    return DECIMAL_CONTEXT.divide(Decimal(exact_sum.numerator), Decimal(exact_sum.denominator))
 
 
 def sum_doubles(numbers: list[Any]) -> float:
@@ -121,7 +121,7 @@ def compute_average(values: Iterable[Any]) -> Any:
         return None
     total = _sum_numbers(numbers)
     if isinstance(total, Decimal128):
-        return Decimal128(CONTEXT.divide(total.to_decimal(), Decimal(len(numbers))))
+        return Decimal128(DECIMAL_CONTEXT.divide(total.to_decimal(), Decimal(len(numbers))))
     return sum(numbers) / len(numbers) if not isinstance(total, float) else total / len(numbers)
 
 

@@ -34,11 +34,11 @@ def bulk_write(context: CommandContext) -> Document:
     size = parse_batch_size(body)
     # If the command has no batch size, the first batch contains all results that fit into a message.
     reply = open_cursor(context, Cursor("admin.$cmd.bulkWrite", results), len(results) + 1 if size is None else size)
-    return {**reply, **{name: counts[name] for name in _COUNTS}}
+    return {**reply, **{name: counts[name] for name in _COUNT_FIELDS}}
 
 
-_COUNTS = ("nErrors", "nInserted", "nMatched", "nModified", "nUpserted", "nDeleted")
-_COUNTS_BY_KIND = {"insert": "nInserted", "update": "nMatched", "delete": "nDeleted"}
+_COUNT_FIELDS = ("nErrors", "nInserted", "nMatched", "nModified", "nUpserted", "nDeleted")
+_COUNT_FIELDS_BY_KIND = {"insert": "nInserted", "update": "nMatched", "delete": "nDeleted"}
 
 
 def _check_operations(context: CommandContext, body: Document) -> None:
@@ -88,12 +88,12 @@ def _run_operation(operation: Document, index: int, targets: list[Target], count
         counts["nErrors"] += 1
         failure = {"ok": 0.0, "idx": index, "code": error.code, "errmsg": error.message, "n": 0, **error.fields}
         return {**failure, "nModified": 0} if kind == "update" else failure
-    result: Document = {"ok": 1.0, "idx": index, "n": outcome.matched}
+    result: Document = {"ok": 1.0, "idx": index, "n": outcome.matched_count}
     is_upsert = outcome.upserted is not MISSING
-    counts["nUpserted" if is_upsert else _COUNTS_BY_KIND[kind]] += outcome.matched
-    counts["nModified"] += outcome.modified
+    counts["nUpserted" if is_upsert else _COUNT_FIELDS_BY_KIND[kind]] += outcome.matched_count
+    counts["nModified"] += outcome.modified_count
     if kind == "update":
-        result["nModified"] = outcome.modified
+        result["nModified"] = outcome.modified_count
         if is_upsert:
             result["upserted"] = {"_id": outcome.upserted}
     return result

@@ -43,8 +43,8 @@ def drop(context: CommandContext) -> Document:
             raise namespace_not_found("ns not found")
         return {}
     drop_collection(context.state, collection)
-    index_count = {} if collection.is_view else {"nIndexesWas": len(collection.indexes)}
-    return {**index_count, "ns": collection.namespace}
+    index_fields = {} if collection.is_view else {"nIndexesWas": len(collection.indexes)}
+    return {**index_fields, "ns": collection.namespace}
 
 
 def drop_database(context: CommandContext) -> Document:

@@ -14,7 +14,7 @@ from gmongo.testing.store.state import State
 
 
 @dataclass(frozen=True)
-class Presentation:
+class EventConverter:
     """A converter of oplog events to the documents that a change stream returns."""
 
     state: State  # the state of the deployment

@@ -10,7 +10,7 @@ import bson
 from bson.timestamp import Timestamp
 
 from gmongo.testing.command import error
-from gmongo.testing.store.change_events import Presentation
+from gmongo.testing.store.change_events import EventConverter
 from gmongo.testing.store.context import CommandContext, check_name, check_writable
 from gmongo.testing.store.cursors import MAX_BATCH_BYTES, Cursor
 from gmongo.testing.store.data import Document
@@ -30,8 +30,8 @@ _SUPPORTED_OPTIONS = frozenset({
 _UNSUPPORTED_OPTIONS = frozenset(
     {"showMigrationEvents", "showRawUpdateDescription", "showSystemEvents", "matchCollectionUUIDForUpdateLookup"}
 )
-_FULL_MODES = ("default", "updateLookup", "whenAvailable", "required")
-_BEFORE_MODES = ("off", "whenAvailable", "required")
+_FULL_DOCUMENT_MODES = ("default", "updateLookup", "whenAvailable", "required")
+_BEFORE_CHANGE_MODES = ("off", "whenAvailable", "required")
 _ALLOWED_STAGES = frozenset({"$addFields", "$match", "$project", "$replaceRoot", "$replaceWith", "$set", "$unset"})
 _SPLIT_STAGE = "$changeStreamSplitLargeEvent"
 _SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
@@ -94,7 +94,7 @@ def _check_options(options: Any) -> None:
             raise error(40415, f"BSON field '$changeStream.{name}' is an unknown field.")
     start_options = {"resumeAfter", "startAfter", "startAtOperationTime"} & set(options)
     modes = options.get("fullDocument", "default"), options.get("fullDocumentBeforeChange", "off")
-    if len(start_options) > 1 or modes[0] not in _FULL_MODES or modes[1] not in _BEFORE_MODES:
+    if len(start_options) > 1 or modes[0] not in _FULL_DOCUMENT_MODES or modes[1] not in _BEFORE_CHANGE_MODES:
         raise malformed("$changeStream")
 
 
@@ -127,8 +127,8 @@ class ChangeStreamCursor(Cursor):
         super().__init__(f"{scope.database}.{name}", [])
         self._state = state
         self._scope = scope
-        self._expanded = bool(options.get("showExpandedEvents"))
-        self._presentation = Presentation(state, options)
+        self._shows_expanded_events = bool(options.get("showExpandedEvents"))
+        self._converter = EventConverter(state, options)
         self._splits = splits
         self._run = run
         self._position = find_start_position(state, options)
@@ -137,10 +137,10 @@ class ChangeStreamCursor(Cursor):
     def list_extras(self) -> Document:
         return {"postBatchResumeToken": self._position.token()}
 
-    def batch(self, limit: int | None, pace: Pace) -> list[Document]:
+    def read_batch(self, limit: int | None, pace: Pace) -> list[Document]:
         documents: list[Document] = []
         # Other greenlets may add events during the loop.
-        size, end = 0, create_position_after(self._state.now())
+        size, end_position = 0, create_position_after(self._state.now())
         for position, event in pace.iterate(self._find_pending()):
             document = self._create_document(position, event)
             if document is not None:
@@ -154,7 +154,7 @@ class ChangeStreamCursor(Cursor):
                 return documents
             if limit is not None and len(documents) >= limit:
                 return documents
-        self._position = max(self._position, end)
+        self._position = max(self._position, end_position)
         return documents
 
     def _find_pending(self) -> Iterator[tuple[Position, Event]]:
@@ -176,11 +176,11 @@ class ChangeStreamCursor(Cursor):
     def _create_document(self, position: Position, event: Event) -> Document | None:
         """Return the document that the stream shows for an event. Return None if the stream does not show the event."""
         if position.kind == AFTER_INVALIDATION:
-            document = self._presentation.create_invalidation(position, event)
-        elif not self._scope.covers(event) or (event.kind in _EXTRA_EVENTS and not self._expanded):
+            document = self._converter.create_invalidation(position, event)
+        elif not self._scope.covers(event) or (event.kind in _EXTRA_EVENTS and not self._shows_expanded_events):
             return None
         else:
-            document = self._presentation.create_document(position, event)
+            document = self._converter.create_document(position, event)
         result = self._run(document)
         if result is None:
             return None

@@ -8,7 +8,7 @@ from bson import Int64
 
 from gmongo.testing.command import error
 from gmongo.testing.store.context import CommandContext
-from gmongo.testing.store.creation import ORDER, check_contents, is_default
+from gmongo.testing.store.creation import OPTION_ORDER, check_contents, is_default
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import index_not_found, invalid_options, malformed
 from gmongo.testing.store.fields import TABLE
@@ -20,7 +20,7 @@ from gmongo.testing.unsupported import not_supported
 
 _INDEX_OPTIONS = ("expireAfterSeconds", "hidden", "unique", "prepareUnique")
 _MAX_SECONDS = 2**31 - 1
-# The defaults of the validation options. If `collMod` sets a validator or an option, the collection stores both.
+# The defaults of the validation options. If `collMod` sets a validator or an option, both options are stored.
 _DEFAULTS = {"validationLevel": "strict", "validationAction": "error"}
 
 
@@ -39,7 +39,7 @@ def modify_collection(context: CommandContext) -> Document:
     check_contents(requested)
     reply = _modify_index(collection, index, context.pace) if index is not None else {}
     result = {name: value for name, value in {**collection.options, **options}.items() if not is_default(name, value)}
-    collection.options = {name: result[name] for name in sorted(result, key=ORDER.split().index)}
+    collection.options = {name: result[name] for name in sorted(result, key=OPTION_ORDER.split().index)}
     context.state.tick()
     fields = {"operationDescription": dict(requested) if index is None else {"index": index}}
     context.state.publish("modify", collection.database, collection.name, uuid=collection.uuid, extra=fields)

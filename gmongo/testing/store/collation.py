@@ -25,7 +25,7 @@ _DEFAULTS: Mapping[str, Any] = {
 }  # fmt: skip
 _MAX_STRENGTH = 5
 # The version of ICU that servers contain.
-_VERSION = "57.1"
+_ICU_VERSION = "57.1"
 # The languages that sort Latin letters in the root order of Unicode.
 _LANGUAGES = frozenset({"de", "en", "fr", "ga", "id", "it", "ms", "nl", "pt", "sw", "zu"})
 _EXCLUDED_LOCALES = frozenset({"en_US_POSIX", "fr_CA"})
@@ -43,8 +43,8 @@ _ACCENT_KEYS = {accent: chr(number) for number, accent in enumerate(_ACCENTS, 16
 class Collation:
     """A compiled collation."""
 
-    # A function that converts a string to a sort key, a string whose code points sort in the order of the collation.
-    # None means the binary comparison of strings.
+    # A function that converts a string to a sort key, a string whose code points sort in the order of
+    # the collation. None means the binary comparison of strings.
     fold: Fold | None = None
     # The collation document, completed with the defaults, as sorted pairs of name and value.
     spec: tuple[tuple[str, Any], ...] = ()
@@ -67,7 +67,7 @@ class Collation:
         spec = dict(self.spec)
         names = ("locale", "caseLevel", "caseFirst", "strength", "numericOrdering", "alternate", "maxVariable",
                  "normalization", "backwards")  # fmt: skip
-        return {**{name: spec[name] for name in names}, "version": _VERSION} if spec else {}
+        return {**{name: spec[name] for name in names}, "version": _ICU_VERSION} if spec else {}
 
     def apply(self, value: Any) -> Any:
         """Return a copy of a value in which sort keys of the collation replace all strings."""
@@ -89,8 +89,8 @@ def _check_spec(spec: Any) -> None:
     if is_number(strength) and not 0 <= to_long(strength) <= _MAX_STRENGTH:
         raise error(51024, f"BSON field 'strength' value must be >= 0 and <= 5, actual value '{strength}'")
     check_body("create.collation", spec, (6, 0))
-    if spec.get("version", _VERSION) != _VERSION:
-        raise error(161, f"Requested collation version {spec['version']}, and only {_VERSION} is available")
+    if spec.get("version", _ICU_VERSION) != _ICU_VERSION:
+        raise error(161, f"Requested collation version {spec['version']}, and only {_ICU_VERSION} is available")
     other_options = {name for name, value in spec.items() if value not in (None, _DEFAULTS.get(name, value))} - {
         "strength"
     }

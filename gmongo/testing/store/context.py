@@ -66,11 +66,11 @@ class CommandContext:
 
     @cached_property
     def pace(self) -> Pace:
-        losses, member = self.state.losses, self.request.member
-        initial_losses = losses[member]
+        loss_counts, member = self.state.loss_counts, self.request.member
+        initial_loss_count = loss_counts[member]
         # The maxTimeMS of a getMore is not a time limit, but the longest wait for new documents.
-        limit = None if self.request.name == "getMore" else self.body.get("maxTimeMS")
-        return Pace(limit, lambda: losses[member] != initial_losses, lambda: self.request.is_killed)
+        max_time_ms = None if self.request.name == "getMore" else self.body.get("maxTimeMS")
+        return Pace(max_time_ms, lambda: loss_counts[member] != initial_loss_count, lambda: self.request.is_killed)
 
     def collation(self, collection: Collection | None = None) -> Collation:
         """Return the collation of the command. If the command has no collation, return the collection's collation."""

@@ -15,24 +15,24 @@ from gmongo.testing.store.errors import bad_value, malformed
 from gmongo.testing.store.fields import TABLE
 from gmongo.testing.store.index_specs import same_keys
 from gmongo.testing.store.matching import RESTRICTED_OPERATORS, check_allowed, compile_filter
-from gmongo.testing.store.output import OUTPUTS
+from gmongo.testing.store.output import OUTPUT_STAGES
 from gmongo.testing.store.stages import compile_pipeline
 from gmongo.testing.store.values import MISSING, is_number, is_true, to_long, type_name
 from gmongo.testing.unsupported import not_supported
 
-_ACTIONS = ("error", "warn", "errorAndLog")
-_LEVELS = ("strict", "off", "moderate")
+_VALIDATION_ACTIONS = ("error", "warn", "errorAndLog")
+_VALIDATION_LEVELS = ("strict", "off", "moderate")
 _MAX_CAPPED_SIZE = 2**50
 _MAX_COUNT = 2**31
 # The order of options in `listCollections`.
-ORDER = """capped size max changeStreamPreAndPostImages validator validationLevel validationAction viewOn
+OPTION_ORDER = """capped size max changeStreamPreAndPostImages validator validationLevel validationAction viewOn
     pipeline collation clusteredIndex expireAfterSeconds timeseries encryptedFields"""
 
 
-_SECONDS = ("bucketMaxSpanSeconds", "bucketRoundingSeconds")
-_MAX_SECONDS = 365 * 86400
+_BUCKET_OPTIONS = ("bucketMaxSpanSeconds", "bucketRoundingSeconds")
+_MAX_BUCKET_SECONDS = 365 * 86400
 # The maximum time in seconds that a bucket covers, by granularity.
-_SPANS: Mapping[str, int] = {"seconds": 3600, "minutes": 86400, "hours": 30 * 86400}
+_BUCKET_SPANS: Mapping[str, int] = {"seconds": 3600, "minutes": 86400, "hours": 30 * 86400}
 # The options of `create` that a time series accepts.
 TIME_SERIES_OPTIONS = frozenset({"create", "collation", "expireAfterSeconds", "timeseries"})
 
@@ -48,16 +48,16 @@ def complete_series(options: Mapping[str, Any]) -> Document:
 
 
 def _complete_bucketing(options: Mapping[str, Any]) -> Document:
-    """Return the bucket options: a granularity with its span, or the options in ``_SECONDS``."""
-    span, rounding = (to_long(options[name]) if name in options else None for name in _SECONDS)
+    """Return the bucket options: a granularity with its span, or the options in ``_BUCKET_OPTIONS``."""
+    span, rounding = (to_long(options[name]) if name in options else None for name in _BUCKET_OPTIONS)
     if "granularity" not in options and rounding is not None:
-        if span != rounding or not 1 <= rounding <= _MAX_SECONDS:
+        if span != rounding or not 1 <= rounding <= _MAX_BUCKET_SECONDS:
             raise malformed("the seconds of a time series")
         return {"bucketRoundingSeconds": rounding, "bucketMaxSpanSeconds": span}
     granularity = options.get("granularity", "seconds")
-    if granularity not in _SPANS or rounding is not None or span not in (None, _SPANS[granularity]):
+    if granularity not in _BUCKET_SPANS or rounding is not None or span not in (None, _BUCKET_SPANS[granularity]):
         raise malformed("the granularity of a time series")
-    return {"granularity": granularity, "bucketMaxSpanSeconds": _SPANS[granularity]}
+    return {"granularity": granularity, "bucketMaxSpanSeconds": _BUCKET_SPANS[granularity]}
 
 
 def create_measurement(series: Mapping[str, Any], document: Document) -> Document:
@@ -71,7 +71,7 @@ def create_measurement(series: Mapping[str, Any], document: Document) -> Documen
 def parse_options(body: Mapping[str, Any]) -> Document:
     """Check the options of a ``create`` command. Return the options in the order and form of ``listCollections``."""
     options = {name: value for name, value in body.items() if name in TABLE["create"].fields and value is not None}
-    refused_options = options.keys() - {"create", "flags", *ORDER.split()}
+    refused_options = options.keys() - {"create", "flags", *OPTION_ORDER.split()}
     if refused_options:
         raise not_supported("an unsupported option of create", min(refused_options))
     options.update({name: to_long(options[name]) for name in ("size", "max") if is_number(options.get(name))})
@@ -85,7 +85,7 @@ def parse_options(body: Mapping[str, Any]) -> Document:
         completed = {name: completed.get(name, []) for name in ("viewOn", "pipeline", "collation")}
     return {
         name: completed[name]
-        for name in ORDER.split()
+        for name in OPTION_ORDER.split()
         if completed.get(name) is not None and not is_default(name, completed[name])
     }
 
@@ -99,10 +99,10 @@ def is_default(name: str, value: Any) -> bool:
 
 def _check_combination(options: Mapping[str, Any]) -> None:
     is_clustered, is_capped = is_true(options.get("clusteredIndex")), options.get("capped")
-    limits = {"size", "max"} & set(options)
+    limit_options = {"size", "max"} & set(options)
     if (
         ("pipeline" in options and "viewOn" not in options)
-        or (bool(limits) if is_clustered or not is_capped else not options.get("size"))
+        or (bool(limit_options) if is_clustered or not is_capped else not options.get("size"))
         or (is_capped and (is_clustered or "encryptedFields" in options))
         or not 1 <= options.get("size", 1) <= _MAX_CAPPED_SIZE
         or options.get("max", 0) >= _MAX_COUNT
@@ -120,7 +120,7 @@ def _is_clustered_index(spec: Any) -> bool:
 
 
 def _check_choices(options: Mapping[str, Any]) -> None:
-    for name, choices in (("validationAction", _ACTIONS), ("validationLevel", _LEVELS)):
+    for name, choices in (("validationAction", _VALIDATION_ACTIONS), ("validationLevel", _VALIDATION_LEVELS)):
         if options.get(name, choices[0]) not in choices:
             raise bad_value(f"Enumeration value '{options[name]}' for field '{name}' is not a valid value.")
     if options.get("viewOn") == "":
@@ -132,8 +132,8 @@ def check_contents(options: Mapping[str, Any]) -> None:
     _check_choices(options)
     if "pipeline" in options:
         for stage in options["pipeline"]:
-            if isinstance(stage, dict) and OUTPUTS & set(stage):
-                raise error(167, "a view cannot write, as $out and $merge do")
+            if isinstance(stage, dict) and OUTPUT_STAGES & set(stage):
+                raise error(167, "a view cannot contain $out or $merge")
         compile_pipeline(options["pipeline"], Environment.from_variables(BUILT_IN_VARIABLES))
     if options.get("validator"):
         check_allowed(options["validator"], RESTRICTED_OPERATORS - {"$expr", "$jsonSchema"})

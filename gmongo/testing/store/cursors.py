@@ -20,7 +20,7 @@ from gmongo.testing.store.matching import Match
 from gmongo.testing.store.pacing import Pace
 
 MAX_BATCH_BYTES = 16 * 1024 * 1024
-DEFAULT_BATCH = 101
+DEFAULT_BATCH_SIZE = 101
 IDLE_SECONDS = 600.0
 
 
@@ -37,28 +37,28 @@ class Cursor:
         self.session: bytes | None = None
         self.transaction: int | None = None
         self.no_timeout = False
-        self.used = clock.monotonic()
+        self.last_used = clock.monotonic()
         self.finished = False
         self.in_use = False
         self.command: Document = {}
         self.snapshot: Timestamp | None = None
         self._documents = documents
-        self._next = 0
+        self._next_index = 0
         self._limit_reached = limit_reached
         self.is_lost = False
 
-    def batch(self, limit: int | None, pace: Pace) -> list[Document]:
+    def read_batch(self, limit: int | None, pace: Pace) -> list[Document]:
         """Return the next results: at most `limit` documents, and only as many as fit into a message."""
-        end = len(self._documents) if limit is None else min(len(self._documents), self._next + limit)
-        batch = limit_to_one_message(pace.iterate(itertools.islice(self._documents, self._next, end)))
-        self._next += len(batch)
-        if self._next == len(self._documents):
+        end = len(self._documents) if limit is None else min(len(self._documents), self._next_index + limit)
+        batch = limit_to_one_message(pace.iterate(itertools.islice(self._documents, self._next_index, end)))
+        self._next_index += len(batch)
+        if self._next_index == len(self._documents):
             is_below_limit = limit is None or len(batch) < limit
             self.finished = is_below_limit or self._limit_reached
         return batch
 
     def matches_namespace(self, namespace: str) -> bool:
-        """Return True if ``killCursors`` may kill the cursor. Cursors of lists match any namespace."""
+        """Return True if ``killCursors`` may kill the cursor. Cursors of ``list...`` commands always match."""
         return self.namespace == namespace or not {"listCollections", "listIndexes"}.isdisjoint(self.command)
 
     def list_extras(self) -> Document:
@@ -86,25 +86,25 @@ class TailingCursor(Cursor):
         self._collection = collection
         self._match = match
         self._project = project
-        self._last = 0
-        self._left = limit or None
+        self._last_number = 0
+        self._remaining_count = limit or None
 
-    def batch(self, limit: int | None, pace: Pace) -> list[Document]:
+    def read_batch(self, limit: int | None, pace: Pace) -> list[Document]:
         records = list(self._collection.records.values())
-        if self._last and (not records or records[0].number > self._last):
+        if self._last_number and (not records or records[0].number > self._last_number):
             raise error(136, "CollectionScan died due to position in capped collection being deleted.")
-        if self._left is not None:
-            limit = self._left if limit is None else min(limit, self._left)
+        if self._remaining_count is not None:
+            limit = self._remaining_count if limit is None else min(limit, self._remaining_count)
         documents: list[Document] = []
-        for record in pace.iterate(records[bisect_right(records, self._last, key=_get_number) :]):
+        for record in pace.iterate(records[bisect_right(records, self._last_number, key=_get_number) :]):
             if limit is not None and len(documents) >= limit:
                 break
-            self._last = record.number
+            self._last_number = record.number
             if self._match(record.document):
                 documents.append(self._project(record.document))
-        if self._left is not None:
-            self._left -= len(documents)
-        self.finished = not records and not self._last
+        if self._remaining_count is not None:
+            self._remaining_count -= len(documents)
+        self.finished = not records and not self._last_number
         return documents
 
 
@@ -138,7 +138,7 @@ class Cursors:
         cursor = self._open.get(cursor_id)
         if cursor is None or cursor.member != member:
             raise create_cursor_error(cursor_id)
-        cursor.used = clock.monotonic()
+        cursor.last_used = clock.monotonic()
         return cursor
 
     def is_open(self, cursor: Cursor) -> bool:
@@ -174,7 +174,7 @@ class Cursors:
 
     def _kill_idle(self) -> None:
         oldest_use = clock.monotonic() - IDLE_SECONDS
-        self.kill_where(lambda cursor: cursor.used < oldest_use and not cursor.no_timeout)
+        self.kill_where(lambda cursor: cursor.last_used < oldest_use and not cursor.no_timeout)
 
     def kill_where(self, condition: Callable[[Cursor], bool]) -> None:
         for cursor in [candidate for candidate in self._open.values() if condition(candidate)]:

@@ -43,7 +43,7 @@ class Collection:
     database: str  # the name of the database
     name: str  # the name of the collection
     options: Document  # the options in the form of `listCollections`
-    created: Timestamp = BEGINNING  # the logical time of the creation
+    creation_time: Timestamp = BEGINNING  # the logical time of the creation
     uuid: Binary = field(default_factory=lambda: Binary(_random.uuid4().bytes, 4))  # the UUID of the collection
     indexes: dict[str, Index] = field(default_factory=dict)  # the indexes by name
     records: dict[Key, Record] = field(default_factory=dict)  # the records by key, in natural order
@@ -52,7 +52,7 @@ class Collection:
     # The transactions that have locked entries of unique indexes, by index name and entry.
     entry_locks: dict[tuple[str, Key], object] = field(default_factory=dict)
     # The logical time of the last change, by the key of the record.
-    changed: dict[Key, Timestamp] = field(default_factory=dict)
+    change_times: dict[Key, Timestamp] = field(default_factory=dict)
     # The last changes, for reads at a past time.
     history: deque[Change] = field(default_factory=lambda: deque(maxlen=MAX_HISTORY))
     oldest_time: Timestamp = BEGINNING  # the oldest logical time at which the records can be read
@@ -130,7 +130,7 @@ class Collection:
         if len(self.history) == MAX_HISTORY:
             self.oldest_time = self.history[0].time
         self.history.append(Change(time, key, self.records.get(key)))
-        self.changed[key] = time
+        self.change_times[key] = time
 
     def _remove_from_indexes(self, key: Key) -> None:
         if key not in self.records:

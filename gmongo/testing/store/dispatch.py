@@ -11,7 +11,7 @@ from gmongo.testing.store.context import CommandContext
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.end_transactions import abort, create_recovery_token, end_transaction
 from gmongo.testing.store.errors import (
-    TRANSIENT,
+    TRANSIENT_LABEL,
     bad_value,
     illegal_operation,
     invalid_options,
@@ -25,8 +25,8 @@ from gmongo.testing.store.transactions import Transaction
 # The commands of cursors need no new snapshot, because each cursor keeps its snapshot.
 _CURSOR_COMMANDS = frozenset({"getMore", "killCursors"})
 _READ_CONCERN_LEVELS = frozenset({"local", "majority", "linearizable", "available", "snapshot"})
-# The error codes LockTimeout, WriteConflict, SnapshotUnavailable, NoSuchTransaction and SnapshotTooOld. After these
-# errors, a client may retry the whole transaction.
+# The error codes LockTimeout, WriteConflict, SnapshotUnavailable, NoSuchTransaction and
+# SnapshotTooOld. After these errors, a client may retry the whole transaction.
 _TRANSIENT_CODES = frozenset({24, 112, 246, 251, 239})
 
 
@@ -65,10 +65,10 @@ def check_concerns(state: State, request: Request, command: Command) -> None:
     if "atClusterTime" in read_concern and level != "snapshot":
         raise invalid_options("readConcern level must be 'snapshot' to use atClusterTime")
     if request.in_transaction and request.transaction_number is not None:
-        is_end = request.name in ("commitTransaction", "abortTransaction")
-        if request.body.get("startTransaction") if is_end else not command.in_transactions:
+        ends_transaction = request.name in ("commitTransaction", "abortTransaction")
+        if request.body.get("startTransaction") if ends_transaction else not command.in_transactions:
             raise error(263, f"Cannot run '{request.name}' in a multi-document transaction.")
-        if "writeConcern" in request.body and not is_end:
+        if "writeConcern" in request.body and not ends_transaction:
             raise invalid_options("writeConcern is not allowed within a multi-statement transaction")
         if read_concern and not request.body.get("startTransaction"):
             raise invalid_options("Only the first command in a transaction may specify a readConcern")
@@ -114,7 +114,7 @@ def _run_retryable_write(state: State, request: Request, command: Command, sessi
                                   "on this session.")  # fmt: skip
     if number == session.number:
         if session.transaction is not None:
-            raise error(217, f"txnNumber {number} is a transaction's")
+            raise error(217, f"txnNumber {number} belongs to a transaction")
         if session.reply is not None:
             return dict(session.reply)
     _check_single_document_writes(request)
@@ -211,8 +211,8 @@ def _run_statement(
         reply = command.run(CommandContext(state, request, transaction))
     except CommandError as error:
         abort(state, session)
-        if error.code in _TRANSIENT_CODES and TRANSIENT not in error.labels:
-            error.labels.append(TRANSIENT)
+        if error.code in _TRANSIENT_CODES and TRANSIENT_LABEL not in error.labels:
+            error.labels.append(TRANSIENT_LABEL)
         raise
     if reply.get("writeErrors") or reply.get("nErrors"):
         abort(state, session)

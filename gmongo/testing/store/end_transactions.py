@@ -8,7 +8,7 @@ from gmongo import _random
 from gmongo.testing.command import CommandError, Request, error
 from gmongo.testing.store.context import CommandContext
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.errors import TRANSIENT, illegal_operation, no_such_transaction, transaction_too_old
+from gmongo.testing.store.errors import TRANSIENT_LABEL, illegal_operation, no_such_transaction, transaction_too_old
 from gmongo.testing.store.sessions import TIMEOUT_SECONDS, Session
 from gmongo.testing.store.state import State
 from gmongo.testing.store.transactions import Transaction
@@ -53,7 +53,7 @@ def _commit_transaction(state: State, session: Session, transaction: Transaction
     try:
         transaction.commit()
     except CommandError as error:
-        error.labels.append(TRANSIENT)
+        error.labels.append(TRANSIENT_LABEL)
         raise
     finally:
         _kill_cursors(state, session, transaction)

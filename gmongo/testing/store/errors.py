@@ -7,7 +7,7 @@ from functools import partial
 from gmongo.testing.command import CommandError, error
 from gmongo.testing.unsupported import not_supported
 
-TRANSIENT = "TransientTransactionError"
+TRANSIENT_LABEL = "TransientTransactionError"
 
 bad_value = partial(error, 2)  # an invalid value
 failed_to_parse = partial(error, 9)  # a malformed document
@@ -19,7 +19,7 @@ immutable_field = partial(error, 66)  # an update that would change `_id`
 cannot_create = partial(error, 67)  # an invalid index
 invalid_options = partial(error, 72)  # conflicting options
 invalid_namespace = partial(error, 73)  # an invalid collection name
-no_such_transaction = partial(error, 251, labels=[TRANSIENT])  # an unknown or aborted transaction
+no_such_transaction = partial(error, 251, labels=[TRANSIENT_LABEL])  # an unknown or aborted transaction
 transaction_too_old = partial(error, 225)  # a transaction number below the last number of the session
 
 

@@ -22,9 +22,9 @@ def expire_data(state: State, parameters: Mapping[str, Any]) -> None:
     """Remove expired documents and abort expired transactions, at most once per ``ttlMonitorSleepSecs``."""
     state.transaction_lifetime = parameters["transactionLifetimeLimitSeconds"]
     now = clock.monotonic()
-    if now - state.swept < parameters["ttlMonitorSleepSecs"]:
+    if now - state.last_expiry_time < parameters["ttlMonitorSleepSecs"]:
         return
-    state.swept = now
+    state.last_expiry_time = now
     for session in state.sessions:
         if session.transaction is not None and session.transaction.seconds_left() <= 0:
             abort(state, session)

@@ -16,7 +16,7 @@ from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.values import is_nan, to_long, type_name
 
 Version = tuple[int, ...]
-_NUMBERS = ("int", "long", "double", "decimal")
+_NUMBER_TYPES = ("int", "long", "double", "decimal")
 ALIASES: Mapping[str, str] = {
     **{"buildinfo": "buildInfo", "collstats": "collStats", "dbstats": "dbStats", "findandmodify": "findAndModify"},
     "ismaster": "isMaster",
@@ -31,9 +31,9 @@ _READS_IN_TRANSACTIONS = frozenset({"distinct", "find", "getMore"})
 
 def _describe_value(value: Any, kind: str) -> set[str]:
     """Return the words of the table that describe a value of the type `kind`, such as ``int`` and ``int-many``."""
-    if kind in _NUMBERS:
-        size = _describe_number(value)
-        return {kind, "number", size, f"{kind}-{size}", "positive" if size in ("one", "many") else size}
+    if kind in _NUMBER_TYPES:
+        word = _describe_number(value)
+        return {kind, "number", word, f"{kind}-{word}", "positive" if word in ("one", "many") else word}
     detail = ""
     if kind == "string":
         detail = "empty" if not value else "dollar" if value[0] == "$" else "text"
@@ -71,17 +71,17 @@ def _describe_elements(values: list[Any]) -> str:
 class Field:
     """The rules for the value of a field."""
 
-    accepted: frozenset[str]  # the words for accepted values, or an empty set if the field accepts all values
-    refused_words: frozenset[str]  # the words for refused values, which override `accepted`
+    accepted_words: frozenset[str]  # the words for accepted values, or an empty set if the field accepts all values
+    refused_words: frozenset[str]  # the words for refused values, which override `accepted_words`
     min_version: Version = (0, 0)  # the server version that introduced the field
     # The rules for the fields of an embedded document, or of each document in an array.
     parts: Fields | None = None
 
     def check(self, path: str, value: Any, version: Version) -> None:
         value_type = type_name(value)
-        if self.refused_words or (self.accepted and value_type not in self.accepted):
+        if self.refused_words or (self.accepted_words and value_type not in self.accepted_words):
             words = _describe_value(value, value_type)
-            if words & self.refused_words or (self.accepted and not words & self.accepted):
+            if words & self.refused_words or (self.accepted_words and not words & self.accepted_words):
                 raise malformed(f"{path} with {value!r:.60} of the type {value_type}")
         if self.parts is not None:
             for element in Pace().iterate(value) if isinstance(value, list) else [value]:
@@ -98,8 +98,8 @@ class Fields:
     # The error codes for missing fields, by the name of the required field.
     missing_codes: Mapping[str, int] = field(default_factory=dict)
     admin_only: bool = False  # True for a command of the database `admin`
-    # The fields among `readConcern` and `writeConcern` that the command refuses. The read concern level `local` is
-    # always accepted.
+    # The fields among `readConcern` and `writeConcern` that the command refuses. The read concern
+    # level `local` is always accepted.
     refused_concerns: Sequence[str] = ()
     min_version: Version = (0, 0)  # the server version that introduced the command
     session_first: bool = False  # True if a server checks the session fields before the other fields
@@ -201,8 +201,8 @@ def _read_table() -> dict[str, Fields]:
     A rule contains the words for the accepted values of a field, and ``!`` before the words for refused values.
     """
     table: dict[str, Fields] = {}
-    for raw in Path(__file__).with_name("fields.jsonl").read_text(encoding="utf-8").splitlines():
-        row = json.loads(raw)
+    for line in Path(__file__).with_name("fields.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
         name, versions = row["name"], {key: _parse_version(value) for key, value in row.get("since", {}).items()}
         fields = Fields(name, row.get("unknown", 0), row.get("missing", {}))
         fields.admin_only, fields.refused_concerns = row.get("admin", False), row.get("without", ())
@@ -211,8 +211,8 @@ def _read_table() -> dict[str, Fields]:
         # `versions` also names generic fields that an older server refuses.
         for key, rule in {**dict.fromkeys(versions, ""), **row["fields"]}.items():
             words = frozenset(rule.split())
-            negated = frozenset(word[1:] for word in words if word[0] == "!")
-            fields.fields[key] = Field(words - {f"!{word}" for word in negated}, negated, versions.get(key, (0, 0)))
+            refused = frozenset(word[1:] for word in words if word[0] == "!")
+            fields.fields[key] = Field(words - {f"!{word}" for word in refused}, refused, versions.get(key, (0, 0)))
         table[name] = fields
         parent, _, field_name = name.rpartition(".")
         if parent:

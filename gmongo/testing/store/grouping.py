@@ -87,8 +87,8 @@ def compile_group(spec: Any, env: Environment) -> Stage:
     if any(isinstance(value, bool) or is_number(value) for value in fields.values()):
         raise malformed("$group with a number")
     compute_group = compile_expression(spec["_id"], scope)
-    # If the group key is a document of one field, a missing value becomes null. If the group key is a document of
-    # several fields, the key omits a missing field.
+    # If the group key is a document of one field, a missing value becomes null. If the group key is a
+    # document of several fields, the key omits a missing field.
     single_field = fields if len(fields) == 1 else {}
     accumulators = {name: _compile_accumulator(name, value, scope) for name, value in spec.items() if name != "_id"}
 

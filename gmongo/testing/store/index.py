@@ -21,7 +21,7 @@ Document = dict[str, Any]
 Entry = tuple[Key, tuple[Any, ...]]
 # A key that sorts after the keys of all values.
 HIGHEST_KEY = (1000,)
-_BATCH = 512  # the number of entries that an iteration reads in one step
+_BATCH_SIZE = 512  # the number of entries that an iteration reads in one step
 
 
 @dataclass
@@ -140,7 +140,7 @@ class Index:
             yield from list(self.find_record_keys(prefix))
             return
         lowest, end, is_inclusive = (*prefix, *low), (*prefix, *high), True
-        while entries := list(islice(self.tree.irange(lowest, end, (is_inclusive, False)), _BATCH)):
+        while entries := list(islice(self.tree.irange(lowest, end, (is_inclusive, False)), _BATCH_SIZE)):
             for entry in entries:
                 yield from list(self.find_record_keys(entry))
             lowest, is_inclusive = entries[-1], False

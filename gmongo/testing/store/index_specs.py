@@ -19,7 +19,7 @@ from gmongo.testing.unsupported import not_supported
 _OBJECT_OPTIONS = frozenset({"collation", "key", "partialFilterExpression", "weights"})
 _STRING_OPTIONS = frozenset({"default_language", "name"})
 _NUMBER_OPTIONS = frozenset({"expireAfterSeconds", "v"})
-_FLAGS = frozenset({"background", "hidden", "prepareUnique", "sparse", "unique"})
+_FLAG_OPTIONS = frozenset({"background", "hidden", "prepareUnique", "sparse", "unique"})
 # The options that servers support and the simulation refuses.
 _REFUSED_OPTIONS = frozenset({
     "2dsphereIndexVersion", "bits", "bucketSize", "clustered", "dropDups", "language_override", "max", "min", "ns",
@@ -27,7 +27,7 @@ _REFUSED_OPTIONS = frozenset({
 })  # fmt: skip
 _INDEX_KINDS = frozenset({"2d", "2dsphere", "hashed", "text"})
 # The options that `listIndexes` shows, in the order of `listIndexes`.
-_ORDER = (
+_OPTION_ORDER = (
     *("background", "unique", "hidden", "partialFilterExpression", "sparse", "expireAfterSeconds"),
     *("weights", "default_language", "language_override", "textIndexVersion", "2dsphereIndexVersion", "collation"),
     "prepareUnique",
@@ -36,7 +36,7 @@ _SHOWN_IF_FALSE = frozenset({"background", "sparse"})
 _IDENTITY_OPTIONS = frozenset({"collation", "key", "name", "v"})
 # The operators that the filter of a partial index may have.
 _PARTIAL_INDEX_OPERATORS = frozenset({"$all", "$eq", "$exists", "$gt", "$gte", "$in", "$lt", "$lte", "$type"})
-_KNOWN_OPTIONS = _OBJECT_OPTIONS | _STRING_OPTIONS | _NUMBER_OPTIONS | _FLAGS | _REFUSED_OPTIONS
+_KNOWN_OPTIONS = _OBJECT_OPTIONS | _STRING_OPTIONS | _NUMBER_OPTIONS | _FLAG_OPTIONS | _REFUSED_OPTIONS
 _MAX_SECONDS = 2**31 - 1
 _MAX_FIELDS = 32
 _MAX_WEIGHT = 99_999
@@ -50,7 +50,7 @@ def compile_index(spec: Any, default_collation: Document, ignores_unknown: bool 
     _check_keys(spec["key"])
     _check_options(spec)
     options: Document = {
-        name: bool(value) if name in _FLAGS else value for name, value in spec.items() if name in _ORDER
+        name: bool(value) if name in _FLAG_OPTIONS else value for name, value in spec.items() if name in _OPTION_ORDER
     }
     options = {name: value for name, value in options.items() if value is not False or name in _SHOWN_IF_FALSE}
     if "expireAfterSeconds" in options:
@@ -69,7 +69,7 @@ def compile_index(spec: Any, default_collation: Document, ignores_unknown: bool 
         options["weights"] = {path: int(weights[path]) for path in sorted(weights)}
         options = {"default_language": "english", "language_override": "language", "textIndexVersion": 3, **options}
         keys = _create_text_keys(keys)
-    return Index(spec["name"], keys, {name: options[name] for name in _ORDER if name in options})
+    return Index(spec["name"], keys, {name: options[name] for name in _OPTION_ORDER if name in options})
 
 
 def _create_text_keys(keys: Mapping[str, Any]) -> Document:
@@ -95,7 +95,7 @@ def _check_fields(spec: Mapping[str, Any]) -> None:
         isinstance(value, dict) if name in _OBJECT_OPTIONS
         else type(value) is str if name in _STRING_OPTIONS
         else isinstance(value, bool) if name == "hidden"
-        else is_number(value) or (name in _FLAGS and isinstance(value, bool))
+        else is_number(value) or (name in _FLAG_OPTIONS and isinstance(value, bool))
         for name, value in spec.items()
     )  # fmt: skip
     if not has_valid_types or not {"key", "name"} <= set(spec) or spec.get("collation") == {}:

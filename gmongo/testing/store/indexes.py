@@ -24,7 +24,7 @@ from gmongo.testing.unsupported import not_supported
 
 _MAX_INDEXES = 64
 # The options that distinguish two indexes with equal keys.
-_KEY_OPTIONS = ("collation", "partialFilterExpression", "sparse", "unique", "wildcardProjection")
+_SIGNATURE_OPTIONS = ("collation", "partialFilterExpression", "sparse", "unique", "wildcardProjection")
 # The options whose values may differ between equal indexes.
 _IGNORED_OPTIONS = frozenset({"2dsphereIndexVersion", "background", "hidden", "textIndexVersion"})
 
@@ -45,21 +45,21 @@ def create_indexes(context: CommandContext) -> Document:
     if context.access.in_transaction and context.access.records(collection):
         raise error(263, "Cannot create new indexes on existing "
                            f"collection {collection.namespace} in a multi-document transaction.")  # fmt: skip
-    count = len(collection.indexes)
-    if count + sum(not _has_equal_index(collection, index) for index in requested) > _MAX_INDEXES:
-        raise cannot_create(f"add index fails, too many indexes for {collection.namespace}: there may be "
-                            f"{_MAX_INDEXES}")  # fmt: skip
+    initial_count = len(collection.indexes)
+    if initial_count + sum(not _has_equal_index(collection, index) for index in requested) > _MAX_INDEXES:
+        raise cannot_create(f"add index fails, too many indexes for {collection.namespace}: the maximum "
+                            f"is {_MAX_INDEXES}")  # fmt: skip
     quorum = context.body.get("commitQuorum")
     if isinstance(quorum, str) and quorum not in ("majority", "votingMembers"):
         raise error(79, f"No write concern mode named '{quorum}' found in replica set configuration")
     _build_indexes(context, collection, requested)
-    reply: Document = {"numIndexesBefore": count, "numIndexesAfter": len(collection.indexes)}
-    if len(collection.indexes) == count:
+    reply: Document = {"numIndexesBefore": initial_count, "numIndexesAfter": len(collection.indexes)}
+    if len(collection.indexes) == initial_count:
         return {**reply, "note": "all indexes already exist"}
     reply["createdCollectionAutomatically"] = is_new_collection
     if context.state.replicated and not context.access.in_transaction:
         reply["commitQuorum"] = "votingMembers"
-    if len(collection.indexes) < count + len(requested):
+    if len(collection.indexes) < initial_count + len(requested):
         reply["note"] = "index already exists"
     return reply
 
@@ -104,11 +104,11 @@ def _is_text_index(index: Index) -> bool:
 
 
 def _have_equal_signatures(first: Index, second: Index) -> bool:
-    return all((first.options.get(name) or None) == (second.options.get(name) or None) for name in _KEY_OPTIONS)
+    return all((first.options.get(name) or None) == (second.options.get(name) or None) for name in _SIGNATURE_OPTIONS)
 
 
 def _select_compared_options(index: Index) -> Document:
-    ignored_names = {*_KEY_OPTIONS, *_IGNORED_OPTIONS}
+    ignored_names = {*_SIGNATURE_OPTIONS, *_IGNORED_OPTIONS}
     return {name: value for name, value in index.options.items() if name not in ignored_names}
 
 

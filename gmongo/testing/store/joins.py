@@ -24,7 +24,7 @@ from gmongo.testing.unsupported import not_supported
 
 CompilePipeline = Callable[[Any, Environment], Stage]
 CompiledVariables = Mapping[str, Expression]
-_NOT_IN_FACETS = frozenset({"$facet", "$out", "$merge", "$geoNear", "$indexStats", "$collStats", "$documents",
+_FORBIDDEN_IN_FACETS = frozenset({"$facet", "$out", "$merge", "$geoNear", "$indexStats", "$collStats", "$documents",
                            "$search"})  # fmt: skip
 
 
@@ -103,21 +103,21 @@ def _compile_field_join(
     spec: Mapping[str, Any], source: Source, env: Environment
 ) -> Callable[[], Callable[[Document], list[Document]]]:
     """Return a function that reads the joined collection, and returns a function that joins one document."""
-    local, foreign = (
+    local_path, foreign_path = (
         split_path(_parse_option("$lookup", spec, "localField")),
         _parse_option("$lookup", spec, "foreignField"),
     )
-    split_path(foreign)
+    split_path(foreign_path)
 
     def create_join() -> Callable[[Document], list[Document]]:
         documents = source()
-        find_positions = _create_position_finder(documents, foreign, env)
+        find_positions = _create_position_finder(documents, foreign_path, env)
 
         def find_joined(document: Document) -> list[Document]:
             # If the document has no value at the path, the join compares null.
             values = [
                 element
-                for item in find_values(document, local)
+                for item in find_values(document, local_path)
                 for element in (item if isinstance(item, list) else [item])
             ]
             present_values = [value for value in values if value is not MISSING] or [None]
@@ -155,7 +155,7 @@ def _create_position_finder(documents: list[Document], path: str, env: Environme
 def _check_sub_pipeline(name: str, pipeline: Any) -> None:
     for stage in pipeline if isinstance(pipeline, list) else ():
         if isinstance(stage, dict) and not {"$changeStream", "$merge", "$out"}.isdisjoint(stage):
-            raise malformed(f"{name} with a pipeline that writes or watches")
+            raise malformed(f"{name} with a stage that writes or watches")
 
 
 def compile_union_with(spec: Any, env: Environment, compile_pipeline: CompilePipeline) -> Stage:
@@ -182,7 +182,7 @@ def compile_facet(spec: Any, env: Environment, compile_pipeline: CompilePipeline
         if (
             not isinstance(pipeline, list)
             or not all(isinstance(stage, dict) for stage in pipeline)
-            or names & _NOT_IN_FACETS
+            or names & _FORBIDDEN_IN_FACETS
         ):
             raise malformed("$facet")
     pipelines = {name: compile_pipeline(pipeline, env) for name, pipeline in spec.items()}

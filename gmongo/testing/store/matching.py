@@ -37,8 +37,8 @@ class Predicate(NamedTuple):
     """A compiled condition on a field."""
 
     match_value: Test  # a function that returns True if a single value matches
-    # A function that returns True if one of the values at a path matches. Some conditions also match if an element of
-    # an array matches.
+    # A function that returns True if one of the values at a path matches. Some conditions also match
+    # if an element of an array matches.
     match_values: Callable[[list[Any]], bool]
 
 
@@ -128,8 +128,8 @@ def _compile_condition(condition: Any, scope: Scope) -> list[Predicate]:
 
 def _compile_operator(name: str, condition: Mapping[str, Any], scope: Scope) -> Predicate:
     operand = condition[name]
-    if name in _COMPOSED:
-        return _COMPOSED[name](operand, scope)
+    if name in _COMPOSED_OPERATORS:
+        return _COMPOSED_OPERATORS[name](operand, scope)
     if name in ELEMENT_OPERATORS:
         return _match_elements(ELEMENT_OPERATORS[name](operand, condition, scope.collation))
     if name in NEGATIONS:
@@ -207,7 +207,7 @@ def _compile_all(operand: Any, scope: Scope) -> Predicate:
     return _combine([_match_elements(compile_value(element, scope.collation)) for element in operand])
 
 
-_COMPOSED: Mapping[str, Callable[[Any, Scope], Predicate]] = {
+_COMPOSED_OPERATORS: Mapping[str, Callable[[Any, Scope], Predicate]] = {
     "$all": _compile_all,
     "$elemMatch": _compile_elem_match,
     "$not": _compile_not,

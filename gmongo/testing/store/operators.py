@@ -11,7 +11,7 @@ from bson.max_key import MaxKey
 from bson.min_key import MinKey
 from bson.regex import Regex
 
-from gmongo.testing.store.arithmetic import INT64
+from gmongo.testing.store.arithmetic import INT64_RANGE
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.errors import bad_value, failed_to_parse, malformed, type_mismatch
 from gmongo.testing.store.patterns import compile_pattern, is_pattern
@@ -163,8 +163,8 @@ def _compile_mod(operand: Any, _condition: Mapping[str, Any], _collation: Collat
 def _fits_long(value: Any) -> bool:
     """Return True if a number is finite, and its integral part is in the range of an int64."""
     if isinstance(value, Decimal128):
-        return bool(value.to_decimal().is_finite()) and trunc(value) in INT64
-    return math.isfinite(value) and int(value) in INT64
+        return bool(value.to_decimal().is_finite()) and trunc(value) in INT64_RANGE
+    return math.isfinite(value) and int(value) in INT64_RANGE
 
 
 def _compile_type(operand: Any, _condition: Mapping[str, Any], _collation: Collation) -> Test:
@@ -205,7 +205,7 @@ def _create_bit_test(matches: Callable[[int, int], bool]) -> Compiler:
 def _parse_mask(operand: Any) -> int:
     if isinstance(operand, list):
         if not all(is_number(each) and is_integral(each) and 0 <= trunc(each) < 2**31 for each in operand):
-            raise bad_value(f"bit positions must be integers of 32 bits from 0 up, not {operand!r}")
+            raise bad_value(f"bit positions must be nonnegative 32-bit integers, not {operand!r}")
         return sum(1 << position for position in {trunc(position) for position in operand})
     if isinstance(operand, bytes):
         return int.from_bytes(operand, "little")

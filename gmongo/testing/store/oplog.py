@@ -17,7 +17,7 @@ from gmongo.testing.command import error
 Document = dict[str, Any]
 # The number of events that the oplog keeps. A change stream cannot resume after an older event.
 MAX_EVENTS = 100_000
-_REMOVED_EVENTS = 1000  # The number of events that the oplog removes in one step.
+_REMOVAL_COUNT = 1000  # The number of events that the oplog removes in one step.
 # The kinds of positions: after all events up to a time, after an event, or after the invalidation that an event causes.
 AFTER_TIME, AFTER_EVENT, AFTER_INVALIDATION = 0, 1, 2
 
@@ -44,10 +44,10 @@ def parse_token(token: Any) -> Position:
     try:
         if not isinstance(data, str) or len(data) != 28 or not data.startswith("82"):
             raise ValueError
-        time, increment, index, kind = (int(part, 16) for part in (data[2:10], data[10:18], data[18:26], data[26:]))
+        time, increment, order, kind = (int(part, 16) for part in (data[2:10], data[10:18], data[18:26], data[26:]))
     except ValueError:
         raise error(260, f"Bad resume token: {token!r}") from None
-    return Position(Timestamp(time, increment), index, kind)
+    return Position(Timestamp(time, increment), order, kind)
 
 
 @dataclass(frozen=True)
@@ -75,17 +75,17 @@ class Oplog:
 
     def __init__(self) -> None:
         self._events: list[Event] = []
-        self._dropped = Position(Timestamp(0, 0))
+        self._last_removed_position = Position(Timestamp(0, 0))
 
     def append(self, event: Event) -> None:
         self._events.append(event)
-        if len(self._events) >= MAX_EVENTS + _REMOVED_EVENTS:
-            self._dropped = self._events[_REMOVED_EVENTS - 1].position
-            del self._events[:_REMOVED_EVENTS]
+        if len(self._events) >= MAX_EVENTS + _REMOVAL_COUNT:
+            self._last_removed_position = self._events[_REMOVAL_COUNT - 1].position
+            del self._events[:_REMOVAL_COUNT]
 
     def check(self, position: Position) -> None:
         """Check that the oplog still contains all events after a position."""
-        if position < self._dropped:
+        if position < self._last_removed_position:
             raise error(286, "Resume of change stream was not possible, as the "
                                "resume point may no longer be in the oplog.")  # fmt: skip
 

@@ -16,7 +16,7 @@ T = TypeVar("T")
 Sort = Callable[[Iterable[T], Callable[[T], Any]], Iterable[T]]
 Score = Callable[[Any], float | None]
 _MAX_KEYS = 32
-_BY_SCORE = 0
+_SCORE_DIRECTION = 0
 
 
 def compile_sort(order: Any, collation: Collation, pace: Pace | None = None, score: Score | None = None) -> Sort[Any]:
@@ -29,17 +29,17 @@ def compile_sort(order: Any, collation: Collation, pace: Pace | None = None, sco
     if "$natural" in directions:
         return lambda items, _document_of: list(items)[:: directions["$natural"]]
 
-    paced, is_descending = pace or Pace(), set(directions.values()) == {-1}
-    if _BY_SCORE in directions.values():
+    sort_pace, is_descending = pace or Pace(), set(directions.values()) == {-1}
+    if _SCORE_DIRECTION in directions.values():
         if len(directions) > 1 or score is None:
             raise not_supported("a sort by metadata", "and by a field")
-        return lambda items, document_of: paced.sort(items, lambda item: -(score(document_of(item)) or 0.0))
+        return lambda items, document_of: sort_pace.sort(items, lambda item: -(score(document_of(item)) or 0.0))
     create_key = (
         create_field_key(*directions.popitem(), collation)
         if len(directions) == 1
         else _create_fields_key(directions, collation)
     )
-    return lambda items, document_of: paced.sort(items, lambda item: create_key(document_of(item)), is_descending)
+    return lambda items, document_of: sort_pace.sort(items, lambda item: create_key(document_of(item)), is_descending)
 
 
 class _Descending:
@@ -61,13 +61,13 @@ class _Descending:
 
 def create_field_key(path: str, direction: int, collation: Collation) -> Callable[[Any], Any]:
     """Return a function that returns the sort key of a document, for a sort by one field."""
-    select = min if direction > 0 else max
+    select_extreme = min if direction > 0 else max
 
     def create_key(document: Any) -> Key:
         leaves = find_leaves(document, [path])
         if len(leaves) == 1:
             return _create_key(leaves[0][0], collation)
-        return select(_create_key(value, collation) for (value,) in leaves)
+        return select_extreme(_create_key(value, collation) for (value,) in leaves)
 
     return create_key
 
@@ -106,11 +106,11 @@ def _create_key(value: Any, collation: Collation) -> Key:
 
 
 def _parse_direction(path: str, spec: Any, score: Score | None) -> int:
-    """Return 1 for ascending order, -1 for descending order, and ``_BY_SCORE`` for the text score."""
+    """Return 1 for ascending order, -1 for descending order, and ``_SCORE_DIRECTION`` for the text score."""
     if isinstance(spec, dict):
         if spec != {"$meta": "textScore"} or score is None:
             raise not_supported("a sort by metadata", repr(spec))
-        return _BY_SCORE
+        return _SCORE_DIRECTION
     parts = path.split(".")
     if path == "$natural":
         return 1 if not is_number(spec) or float(str(spec)) >= 0 else -1

@@ -19,7 +19,7 @@ from gmongo.testing.store.validation import check_document, check_document_rules
 from gmongo.testing.store.values import Key, are_identical
 from gmongo.testing.unsupported import not_supported
 
-OUTPUTS = frozenset({"$out", "$merge"})
+OUTPUT_STAGES = frozenset({"$out", "$merge"})
 # The error codes after which `$merge` continues with the next document. At the end, the command raises the first error.
 _SKIPPED_ERROR_CODES = frozenset({121, 11000})
 
@@ -131,7 +131,7 @@ def _merge_result(
 
 def _find_match(context: CommandContext, collection: Collection, document: Document) -> tuple[Key, Record] | None:
     if document["_id"] is None or isinstance(document["_id"], list):
-        raise malformed("$merge of a document without usable _id")
+        raise malformed("$merge of a document whose _id is null or an array")
     collation = context.collation(None if context.body["aggregate"] == 1 else context.collection())
     query = {"_id": {"$eq": document["_id"]}}
     return next(select(context.access, collection, query, collation, {}, pace=context.pace), None)

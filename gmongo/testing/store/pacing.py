@@ -13,12 +13,12 @@ from gmongo.testing.command import CommandError, create_kill_error, error
 
 T = TypeVar("T")
 _LONGEST_SLICE = 0.002  # The longest computation in seconds between two pauses.
-_CHECK_INTERVAL = 32  # The number of items between two checks of the time.
-_PAUSE = 1e-6  # seconds
+_ITEMS_PER_CHECK = 32  # The number of items between two checks of the time.
+_PAUSE_SECONDS = 1e-6
 
 
 class Pace:
-    """The pauses of one command, after each 2 ms of computation. After ``maxTimeMS``, the methods raise error 50."""
+    """The pauses of one command, one after each 2 ms of computation. After ``maxTimeMS``, methods raise error 50."""
 
     def __init__(
         self,
@@ -26,16 +26,16 @@ class Pace:
         interrupted: Callable[[], bool] = lambda: False,
         killed: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._interrupted = interrupted
-        self._killed = killed
-        self._since = clock.monotonic()
-        self.deadline = self._since + max_time_ms / 1000 if max_time_ms else None
+        self._is_interrupted = interrupted
+        self._is_killed = killed
+        self._last_pause = clock.monotonic()
+        self.deadline = self._last_pause + max_time_ms / 1000 if max_time_ms else None
 
     def iterate(self, items: Iterable[T]) -> Iterator[T]:
         """Yield the items. Let other greenlets run every few milliseconds."""
         for number, item in enumerate(items, 1):
             yield item
-            if not number % _CHECK_INTERVAL:
+            if not number % _ITEMS_PER_CHECK:
                 self.pause()
 
     def sort(self, items: Iterable[T], key: Callable[[T], Any], reverse: bool = False) -> list[T]:
@@ -49,21 +49,21 @@ class Pace:
         now = clock.monotonic()
         if self.deadline is not None and now > self.deadline:
             raise _create_time_limit_error()
-        if now - self._since > _LONGEST_SLICE:
+        if now - self._last_pause > _LONGEST_SLICE:
             # Sleep with a timer, because the event loop may execute `sleep(0)` 50 times before the
             # loop polls the sockets.
-            gevent.sleep(_PAUSE)
-            self._since = clock.monotonic()
+            gevent.sleep(_PAUSE_SECONDS)
+            self._last_pause = clock.monotonic()
             self.check_killed()
 
     def check_killed(self) -> None:
-        if self._killed():
+        if self._is_killed():
             raise create_kill_error()
 
     def check_wait(self) -> float:
         """Raise an error if the command must end. Return the seconds until the deadline."""
         self.check_killed()
-        if self._interrupted():
+        if self._is_interrupted():
             raise error(11602, "operation was interrupted")
         remaining = float("inf") if self.deadline is None else self.deadline - clock.monotonic()
         if remaining <= 0:

@@ -32,8 +32,8 @@ class IndexedArray(list[Any]):
 def find_values(document: Any, parts: Sequence[str]) -> Iterator[Any]:
     """Yield all values that a query compares at a path. A path leads through all elements of an array.
 
-    If a document does not have the path, yield MISSING. For an array element that is not a document, yield nothing. An
-    array at the end of the path is one value.
+    If a document does not have the path, yield MISSING. For an array element that is not a document,
+    yield nothing. An array at the end of the path is one value.
     """
     if not parts:
         yield document
@@ -59,8 +59,8 @@ class ParallelArrays(Exception):
 def find_leaves(document: Any, paths: Sequence[str]) -> list[tuple[Any, ...]]:
     """Return the values that an index with several paths stores for a document.
 
-    Each tuple has one value for each path. If a path leads to an array, there is a tuple for each element. MISSING is
-    the value of a missing field, and EMPTY_ARRAY is the value of an empty array.
+    Each tuple has one value for each path. If a path leads to an array, there is a tuple for each
+    element. MISSING is the value of a missing field, and EMPTY_ARRAY is the value of an empty array.
 
     :raises ParallelArrays: two paths lead through different arrays.
     """
@@ -76,7 +76,7 @@ def _find_leaves(document: Any, tails: list[list[str]], leaves: list[Any]) -> It
     """Yield the values at several paths, with one tuple for each element of the array on the paths."""
     tails, leaves = list(tails), list(leaves)
     array: Any = None
-    array_paths: list[int] = []
+    positions: list[int] = []
     for position, parts in enumerate(tails):
         if not parts:
             continue
@@ -84,16 +84,16 @@ def _find_leaves(document: Any, tails: list[list[str]], leaves: list[Any]) -> It
         if not isinstance(value, list):
             leaves[position] = value
             continue
-        if array_paths and value is not array:
+        if positions and value is not array:
             raise ParallelArrays
         array = value
-        array_paths.append(position)
-    if not array_paths:
+        positions.append(position)
+    if not positions:
         yield tuple(leaves)
         return
     for element in array or [EMPTY_ARRAY]:
         leaves = [
-            element if position in array_paths and not tails[position] else leaf for position, leaf in enumerate(leaves)
+            element if position in positions and not tails[position] else leaf for position, leaf in enumerate(leaves)
         ]
         yield from _find_leaves(element, tails, leaves)
 

@@ -11,7 +11,7 @@ from gmongo.testing.store.values import join_flags
 
 # `\w`, `\d` and the character classes match only ASCII characters, like on a server.
 _DEFAULT_FLAGS = pcre2.ASCII
-_FLAGS = {"i": pcre2.IGNORECASE, "m": pcre2.MULTILINE, "s": pcre2.DOTALL, "x": pcre2.VERBOSE}
+_FLAGS_BY_OPTION = {"i": pcre2.IGNORECASE, "m": pcre2.MULTILINE, "s": pcre2.DOTALL, "x": pcre2.VERBOSE}
 # The options that a server accepts and ignores.
 _IGNORED_OPTIONS = frozenset("lu")
 
@@ -32,9 +32,9 @@ def compile_pattern(expression: Any, options: str | None = None) -> Any:
 def _compile(text: str, options: str) -> Any:
     flags = _DEFAULT_FLAGS
     for letter in options:
-        if letter not in _FLAGS and letter not in _IGNORED_OPTIONS:
+        if letter not in _FLAGS_BY_OPTION and letter not in _IGNORED_OPTIONS:
             raise error(51108, f"invalid flag in regex options: {letter}")
-        flags |= _FLAGS.get(letter, 0)
+        flags |= _FLAGS_BY_OPTION.get(letter, 0)
     try:
         return pcre2.compile(text, flags)
     except pcre2.PatternError as problem:

@@ -24,12 +24,12 @@ class Plan:
     prefixes: list[Key]  # the sort keys of the first field, if the query compares the field for equality
     low: Key = ()  # the lower bound of the first field, if there is no prefix
     high: Key = (HIGHEST_KEY,)  # the upper bound of the first field, if there is no prefix
-    matched: int = 0  # the number of the first fields of the index that the query compares for equality
+    equality_count: int = 0  # the number of the first fields of the index that the query compares for equality
 
     @property
     def preference(self) -> tuple[int, int, int, int]:
         """A sort key for plans. The plan with the highest sort key usually reads the fewest documents."""
-        return self.matched, self.low != (), -len(self.prefixes), self.index.unique
+        return self.equality_count, self.low != (), -len(self.prefixes), self.index.unique
 
     def keys(self) -> Iterator[Key]:
         """Yield the keys of the records in the range of the plan. A key can occur more than once."""
@@ -95,8 +95,8 @@ def _create_plan(index: Index, conditions: Mapping[str, list[tuple[str, Any]]], 
         return None
     keys = find_keys(first_path)
     if keys is not None:
-        matched = len(list(takewhile(lambda path: find_keys(path) is not None, index.keys)))
-        return Plan(index, [(key,) for key in keys], matched=matched)
+        equality_count = len(list(takewhile(lambda path: find_keys(path) is not None, index.keys)))
+        return Plan(index, [(key,) for key in keys], equality_count=equality_count)
     bounds = _find_bounds(conditions[first_path], index, collation)
     return None if bounds is None else Plan(index, [()], *bounds)
 

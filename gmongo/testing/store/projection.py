@@ -172,7 +172,7 @@ def _apply_node(node: Any, value: Any, variables: Variables, is_inclusion: bool)
 
 
 Edit = Callable[[Document, Document], Document]
-_EXPRESSION_ARGUMENTS = 3  # a $slice with this number of arguments is always an expression
+_EXPRESSION_ARITY = 3  # a $slice with this number of arguments is always an expression
 
 
 def compile_projection(
@@ -245,7 +245,7 @@ def _is_array_operator(value: Any) -> bool:
 
 
 def _is_slice_expression(operand: Any) -> bool:
-    return isinstance(operand, list) and (len(operand) == _EXPRESSION_ARGUMENTS or not all(map(is_number, operand)))
+    return isinstance(operand, list) and (len(operand) == _EXPRESSION_ARITY or not all(map(is_number, operand)))
 
 
 def _compile_operator(name: str, value: Any, variables: Variables, is_inclusion: bool) -> Edit:

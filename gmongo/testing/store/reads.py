@@ -120,9 +120,9 @@ def find_used_index(context: CommandContext, collection: Collection | None, quer
     hint = context.body.get("hint")
     if collection is None or collection.is_view or (isinstance(hint, dict) and "$natural" in hint):
         return None
-    chosen_index = find_hint_index(collection, hint)
-    if chosen_index is not None:
-        return chosen_index
+    hinted_index = find_hint_index(collection, hint)
+    if hinted_index is not None:
+        return hinted_index
     plan = select_plan(collection.indexes.values(), query, context.collation(collection))
     if plan is not None:
         return plan.index

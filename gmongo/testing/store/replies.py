@@ -7,12 +7,12 @@ from bson.int64 import Int64
 from gmongo.testing import clock
 from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.context import CommandContext
-from gmongo.testing.store.cursors import DEFAULT_BATCH, Cursor, check_owner
+from gmongo.testing.store.cursors import DEFAULT_BATCH_SIZE, Cursor, check_owner
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import bad_value, create_cursor_error
 from gmongo.testing.store.values import to_long
 
-AWAIT_SECONDS = 1.0
+DEFAULT_AWAIT_SECONDS = 1.0
 
 
 def parse_batch_size(body: Document) -> int | None:
@@ -23,7 +23,7 @@ def parse_batch_size(body: Document) -> int | None:
 
 def open_cursor(context: CommandContext, cursor: Cursor, size: int | None, is_single: bool = False) -> Document:
     """Return the reply with the first batch of a cursor. If results remain, open the cursor."""
-    documents = cursor.batch(DEFAULT_BATCH if size is None else size, context.pace)
+    documents = cursor.read_batch(DEFAULT_BATCH_SIZE if size is None else size, context.pace)
     if is_single:
         cursor.finished = True
     if not cursor.finished:
@@ -76,8 +76,8 @@ def get_more(context: CommandContext) -> Document:
 def _await_batch(context: CommandContext, cursor: Cursor, size: int | None) -> list[Document]:
     """Return the next batch. If there are no results, an ``awaitData`` cursor waits until ``maxTimeMS``."""
     time_limit = context.body.get("maxTimeMS")
-    deadline = clock.monotonic() + (AWAIT_SECONDS if time_limit is None else time_limit / 1000)
-    documents = cursor.batch(size, context.pace)
+    deadline = clock.monotonic() + (DEFAULT_AWAIT_SECONDS if time_limit is None else time_limit / 1000)
+    documents = cursor.read_batch(size, context.pace)
     while cursor.awaits and not documents and not cursor.finished:
         remaining = deadline - clock.monotonic()
         if remaining <= 0:
@@ -86,7 +86,7 @@ def _await_batch(context: CommandContext, cursor: Cursor, size: int | None) -> l
         context.pace.check_killed()
         if not context.state.cursors.is_open(cursor):
             raise create_cursor_error(cursor.id)
-        documents = cursor.batch(size, context.pace)
+        documents = cursor.read_batch(size, context.pace)
     return documents
 
 

@@ -12,12 +12,12 @@ from gmongo.testing.store.patterns import compile_pattern
 from gmongo.testing.store.values import TYPE_NAMES, are_equal, compare, is_integral, is_nan, is_number, trunc, type_name
 from gmongo.testing.unsupported import not_supported
 
-# A function that returns True if a value satisfies a keyword. The arguments of the function are the value of the
-# keyword, the tested value, and the schema that contains the keyword.
+# A function that returns True if a value satisfies a keyword. The arguments of the function are the
+# value of the keyword, the tested value, and the schema that contains the keyword.
 Keyword = Callable[[Any, Any, Mapping[str, Any]], bool]
 
 _NUMBER_TYPES = frozenset({"int", "long", "double", "decimal"})
-_JSON_TYPES = {"boolean": "bool"}
+_RENAMED_JSON_TYPES = {"boolean": "bool"}
 _JSON_TYPE_NAMES = frozenset({"array", "boolean", "null", "number", "object", "string"})
 _BSON_TYPE_NAMES = frozenset({*(name for name, _ in TYPE_NAMES), "number"})
 _ANNOTATIONS = frozenset({"title", "description", "encryptMetadata", "exclusiveMaximum", "exclusiveMinimum"})
@@ -81,12 +81,12 @@ _RULE_CHECKS: Mapping[tuple[str, ...], Callable[[Any], bool]] = {
 
 
 def _has_type(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
-    types = {_JSON_TYPES.get(item, item) for item in (rule if isinstance(rule, list) else [rule])}
+    types = {_RENAMED_JSON_TYPES.get(item, item) for item in (rule if isinstance(rule, list) else [rule])}
     found_type = type_name(value)
     return found_type in types or ("number" in types and found_type in _NUMBER_TYPES)
 
 
-def _create_limit(name: str, direction: int) -> Keyword:
+def _create_limit_keyword(name: str, direction: int) -> Keyword:
     def match_limit(rule: Any, value: Any, schema: Mapping[str, Any]) -> bool:
         lowest_order = 0 if schema.get(f"exclusiveM{name[1:]}") else -1
         return not is_number(value) or (not is_nan(value) and compare(value, rule) * direction > lowest_order)
@@ -116,8 +116,8 @@ def _is_encrypted(_rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
 
 
 _KEYWORDS: Mapping[str, Keyword] = {
-    "maximum": _create_limit("maximum", -1),
-    "minimum": _create_limit("minimum", 1),
+    "maximum": _create_limit_keyword("maximum", -1),
+    "minimum": _create_limit_keyword("minimum", 1),
     "pattern": _create_text_keyword(lambda rule, value: bool(compile_pattern(rule).search(value))),
     "minLength": _create_text_keyword(lambda rule, value: len(value) >= rule),
     "maxLength": _create_text_keyword(lambda rule, value: len(value) <= rule),

@@ -46,7 +46,7 @@ def select(
     match = compile_filter(query, variables, collation, find_text_index(collection))
     index = find_hint_index(collection, hint)
     records = access.records(collection)
-    pauses = pace or Pace()
+    used_pace = pace or Pace()
 
     def find_match(key: Key) -> Record | None:
         record = records.get(key)
@@ -55,9 +55,9 @@ def select(
         return record
 
     def find_matches() -> Iterator[tuple[Key, Record]]:
-        for key in pauses.iterate(_find_keys(access, collection, query, collation, pauses)):
+        for key in used_pace.iterate(_find_keys(access, collection, query, collation, used_pace)):
             record = find_match(key)
-            if record is not None and for_write and access.await_unlocked(collection, key, pauses):
+            if record is not None and for_write and access.await_unlocked(collection, key, used_pace):
                 record = find_match(key)  # the transaction may have changed the record
             if record is not None:
                 yield key, record
@@ -82,7 +82,7 @@ def _find_keys(access: Access, collection: Collection, query: Any, collation: Co
 
 
 def find_text_index(collection: Collection | None) -> Document | None:
-    """Return the options and the fields without text of the text index, or None without a text index."""
+    """Return the options and the non-text fields of the text index. Return None if there is no text index."""
     indexes = () if collection is None else collection.indexes.values()
     index = next((index for index in indexes if "_fts" in index.keys), None)
     if index is None:

@@ -35,7 +35,7 @@ class Session:
     # An event that is set while no command with a transaction number runs in the session.
     idle: Event = field(default_factory=_create_idle_event)
     # The monotonic time in seconds at which a command last used the session.
-    used: float = field(default_factory=clock.monotonic)
+    last_used: float = field(default_factory=clock.monotonic)
 
 
 class Sessions:
@@ -49,7 +49,7 @@ class Sessions:
         session = self._sessions.get(session_id)
         if session is None:
             session = self._sessions[session_id] = Session(session_id)
-        session.used = clock.monotonic()
+        session.last_used = clock.monotonic()
         return session
 
     def get(self, session_id: bytes) -> Session | None:
@@ -61,7 +61,7 @@ class Sessions:
     def list_idle(self) -> list[bytes]:
         """Return the IDs of the sessions that no command has used for 30 minutes."""
         oldest_use = clock.monotonic() - TIMEOUT_SECONDS
-        return [session.id for session in self._sessions.values() if session.used < oldest_use]
+        return [session.id for session in self._sessions.values() if session.last_used < oldest_use]
 
     def __iter__(self) -> Iterator[Session]:
         return iter(list(self._sessions.values()))

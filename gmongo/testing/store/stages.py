@@ -197,17 +197,17 @@ def _compile_sort_by_count(spec: Any, env: Environment) -> Stage:
     return compile_pipeline([{"$group": {"_id": spec, "count": {"$sum": 1}}}, {"$sort": {"count": -1}}], env)
 
 
-def _pass_compiler(compile_stage: Callable[[Any, Environment, joins.CompilePipeline], Stage]) -> StageCompiler:
+def _bind_pipeline_compiler(compile_stage: Callable[[Any, Environment, joins.CompilePipeline], Stage]) -> StageCompiler:
     return lambda spec, env: compile_stage(spec, env, compile_pipeline)
 
 
 STAGES: Mapping[str, StageCompiler] = {
     "$addFields": _create_document_compiler(compile_add_fields),
     "$count": _compile_count,
-    "$facet": _pass_compiler(joins.compile_facet),
+    "$facet": _bind_pipeline_compiler(joins.compile_facet),
     "$group": compile_group,
     "$limit": _compile_limit,
-    "$lookup": _pass_compiler(joins.compile_lookup),
+    "$lookup": _bind_pipeline_compiler(joins.compile_lookup),
     "$match": _compile_match,
     "$project": _create_document_compiler(compile_project),
     "$replaceRoot": _create_document_compiler(_compile_replace_root),
@@ -217,7 +217,7 @@ STAGES: Mapping[str, StageCompiler] = {
     "$skip": _compile_skip,
     "$sort": _compile_sort,
     "$sortByCount": _compile_sort_by_count,
-    "$unionWith": _pass_compiler(joins.compile_union_with),
+    "$unionWith": _bind_pipeline_compiler(joins.compile_union_with),
     "$unset": _create_document_compiler(lambda spec, _scope: compile_unset(spec)),
     "$unwind": _compile_unwind,
 }

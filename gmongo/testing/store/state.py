@@ -31,8 +31,8 @@ class State:
         self.cursors = Cursors()
         self.sessions = Sessions()
         self.transaction_lifetime: float = 60
-        self.swept = clock.monotonic()
-        self.losses: Counter[str] = Counter()
+        self.last_expiry_time = clock.monotonic()
+        self.loss_counts: Counter[str] = Counter()
         self._time = Timestamp(int(clock.seconds()), 1)
         self._signal = Signal()
 
@@ -53,10 +53,10 @@ class State:
             self._time = Timestamp(self._time.time, self._time.inc + 1)
         return self._time
 
-    def publish(self, kind: str, database: str, collection: str | None, index: int = 0, **fields: Any) -> None:
+    def publish(self, kind: str, database: str, collection: str | None, order: int = 0, **fields: Any) -> None:
         """Add an event at the current logical time to the oplog, and wake all waiting commands."""
         if self.has_oplog:
-            self.oplog.append(Event(Position(self._time, index), kind, database, collection, **fields))
+            self.oplog.append(Event(Position(self._time, order), kind, database, collection, **fields))
         self.wake()
 
     def wake(self) -> None:
@@ -76,10 +76,10 @@ class State:
         return [item for (name, _), item in sorted(self.catalog.items()) if name == database]
 
     def create(self, database: str, name: str, options: Document) -> Collection:
-        collection = Collection(database, name, options, created=self.tick())
+        collection = Collection(database, name, options, creation_time=self.tick())
         self.add(collection)
         if collection.is_view and (database, VIEWS_COLLECTION) not in self.catalog:
-            self.add(Collection(database, VIEWS_COLLECTION, {}, created=self.tick()))
+            self.add(Collection(database, VIEWS_COLLECTION, {}, creation_time=self.tick()))
         id_index = create_identity_index(collection.collation)
         self.publish(
             "create",
@@ -113,7 +113,7 @@ def move_collection(state: State, collection: Collection, name: str) -> None:
     state.cursors.kill_for_collection(collection.namespace)
     collection.name = name
     state.catalog[database, name] = collection
-    collection.created = state.tick()
+    collection.creation_time = state.tick()
     event_fields: Document = {"to": {"db": database, "coll": name}}
     if target_collection is not None:
         event_fields["dropTarget"] = target_collection.uuid

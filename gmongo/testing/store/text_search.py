@@ -11,15 +11,15 @@ from gmongo.testing.store.paths import find_values
 from gmongo.testing.unsupported import not_supported
 
 # The English words that a server ignores in a text search.
-_STOP_WORDS = """a about above after again against all am an and any are as at be because been before being below
+_STOP_WORDS_TEXT = """a about above after again against all am an and any are as at be because been before being below
     between both but by cannot could did do does doing down during each few for from further had has have having he her
     here hers herself him himself his how i if in into is it its itself me more most my myself no nor not of off on once
     only or other ought our ours ourselves out over own same she should so some such than that the their theirs them
     themselves then there these they this those through to too under until up very was we were what when where which
     while who whom why with would you your yours yourself yourselves"""
-_IGNORED_WORDS = frozenset(_STOP_WORDS.split())
-_PLAIN_TEXT = re.compile("[A-Za-z ]*")
-_WORD = re.compile(r"\w+")
+_STOP_WORDS = frozenset(_STOP_WORDS_TEXT.split())
+_PLAIN_TEXT_PATTERN = re.compile("[A-Za-z ]*")
+_WORD_PATTERN = re.compile(r"\w+")
 # The last letters of words that equal their stem, except words that end with "ism".
 _FINAL_STEM_LETTERS = frozenset("abfhjkmopquvwxz")
 _PLAIN_INDEX_OPTIONS = frozenset({"weights", "default_language", "language_override", "textIndexVersion"})
@@ -33,7 +33,7 @@ class TextSearch:
 
     def __init__(self, spec: Any, index: Mapping[str, Any] | None) -> None:
         search = spec.get("$search") if isinstance(spec, dict) and len(spec) == 1 else None
-        if type(search) is not str or not _PLAIN_TEXT.fullmatch(search):
+        if type(search) is not str or not _PLAIN_TEXT_PATTERN.fullmatch(search):
             raise not_supported("a text search beyond English words", repr(spec))
         if index is None:
             raise index_not_found("text index required for $text query")
@@ -42,7 +42,7 @@ class TextSearch:
         if refused_options or not is_plain or "$**" in index["weights"]:
             raise not_supported("a text search beyond English words", "options of the text index")
         self._paths = [path.split(".") for path in index["weights"]]
-        self._words = {word for word in search.lower().split() if word not in _IGNORED_WORDS}
+        self._words = {word for word in search.lower().split() if word not in _STOP_WORDS}
         for word in self._words:
             if word[-1] not in _FINAL_STEM_LETTERS or word.endswith("ism"):
                 raise not_supported("a text search beyond English words", f"the stem of {word}")
@@ -60,7 +60,7 @@ class TextSearch:
         """Return the scores of the search words that the text contains."""
         if "'" in text:
             raise not_supported("a text search beyond English words", "an apostrophe")
-        words = [word for word in _WORD.findall(text.lower()) if word not in _IGNORED_WORDS]
+        words = [word for word in _WORD_PATTERN.findall(text.lower()) if word not in _STOP_WORDS]
         for word in self._words:
             if any(other != word and _may_share_stem(word, other) for other in words):
                 raise not_supported("a text search beyond English words", f"the stem of {word}")

@@ -45,25 +45,25 @@ class Transaction(Access):
         self.number = number
         self.member = member
         self.connection = connection
-        self.start = snapshot_time
+        self.snapshot_time = snapshot_time
         self.status = "in progress"
-        self._end = clock.monotonic() + state.transaction_lifetime
+        self._deadline = clock.monotonic() + state.transaction_lifetime
         self._writes: list[Write] = []
-        self._working: dict[Collection, dict[Key, Record]] = {}
-        self._created: dict[tuple[str, str], Collection] = {}
+        self._working_records: dict[Collection, dict[Key, Record]] = {}
+        self._new_collections: dict[tuple[str, str], Collection] = {}
 
     def find_collection(self, database: str, name: str) -> Collection | None:
-        if (database, name) in self._created:
-            return self._created[database, name]
+        if (database, name) in self._new_collections:
+            return self._new_collections[database, name]
         collection = super().find_collection(database, name)
-        if collection is not None and collection.created > self.start:
+        if collection is not None and collection.creation_time > self.snapshot_time:
             raise create_snapshot_error(collection)
         return collection
 
     def find_unindexed_keys(self, collection: Collection) -> Iterable[Key]:
         """Return the keys of records that other commands changed after the snapshot, or that the transaction wrote."""
         written = {write.key for write in self._writes if write.collection is collection}
-        return collection.find_changed_keys(self.start) | written
+        return collection.find_changed_keys(self.snapshot_time) | written
 
     def await_unlocked(self, collection: Collection, key: Key, pace: Pace) -> bool:
         """Return False immediately. If another transaction has locked the record, the write raises a write conflict."""
@@ -76,22 +76,22 @@ class Transaction(Access):
 
     def seconds_left(self) -> float:
         """Return the remaining lifetime in seconds."""
-        return self._end - clock.monotonic()
+        return self._deadline - clock.monotonic()
 
     def records(self, collection: Collection) -> dict[Key, Record]:
         """Return the records of the snapshot, changed by the writes of the transaction."""
-        if collection not in self._working:
-            self._working[collection] = collection.read_at(self.start)
-        return self._working[collection]
+        if collection not in self._working_records:
+            self._working_records[collection] = collection.read_at(self.snapshot_time)
+        return self._working_records[collection]
 
     def create(self, database: str, name: str, options: Document) -> Collection:
         if (database, name) in self.state.catalog:
             raise create_write_conflict()
         if "viewOn" in options:
             raise not_supported("a view made in a transaction")
-        collection = Collection(database, name, options, created=BEGINNING)
+        collection = Collection(database, name, options, creation_time=BEGINNING)
         collection.indexes["_id_"] = create_identity_index(collection.collation)
-        self._created[database, name] = collection
+        self._new_collections[database, name] = collection
         return collection
 
     def insert(self, collection: Collection, document: Document) -> None:
@@ -130,7 +130,7 @@ class Transaction(Access):
         if self.status != "in progress":  # another greenlet aborted the transaction during the statement
             raise no_such_transaction(f"Transaction with {{ txnNumber: {self.number} }} has been aborted.")
         owner = collection.record_locks.get(key, self)
-        if owner is not self or collection.changed.get(key, BEGINNING) > self.start:
+        if owner is not self or collection.change_times.get(key, BEGINNING) > self.snapshot_time:
             raise create_write_conflict()
         collection.record_locks[key] = self
 
@@ -149,18 +149,18 @@ class Transaction(Access):
             if collection.entry_locks.get((name, entry), self) is not self:
                 raise create_write_conflict()
             for other_key in collection.indexes[name].find_record_keys(entry):
-                if other_key != key and collection.changed.get(other_key, BEGINNING) > self.start:
+                if other_key != key and collection.change_times.get(other_key, BEGINNING) > self.snapshot_time:
                     raise create_write_conflict()
         collection.entry_locks.update(dict.fromkeys(entries, self))
 
     def has_used(self, collection: Collection) -> bool:
-        return collection in self._working
+        return collection in self._working_records
 
     def commit(self) -> None:
         """Apply all writes of the transaction at the same logical time."""
         if self.status == "committed":
             return
-        if not self._created.keys().isdisjoint(self.state.catalog):
+        if not self._new_collections.keys().isdisjoint(self.state.catalog):
             self.abort()
             raise create_write_conflict()
         self.status = "committed"
@@ -168,23 +168,23 @@ class Transaction(Access):
         self._release()
 
     def _apply(self) -> None:
-        if not self._writes and not self._created:
+        if not self._writes and not self._new_collections:
             return
-        for collection in self._created.values():
-            collection.created = self.state.tick()
+        for collection in self._new_collections.values():
+            collection.creation_time = self.state.tick()
             self.state.add(collection)
             self.state.publish("create", collection.database, collection.name, uuid=collection.uuid)
         now = self.state.tick()
         session = {"lsid": self.lsid, "txnNumber": self.number}
-        for index, write in enumerate(self._writes):
-            self._apply_one(write, now, index, session)
+        for order, write in enumerate(self._writes):
+            self._apply_one(write, now, order, session)
 
-    def _apply_one(self, write: Write, now: Timestamp, index: int, session: Document) -> None:
+    def _apply_one(self, write: Write, now: Timestamp, order: int, session: Document) -> None:
         collection, key = write.collection, write.key
         if write.document is None:
-            store_remove(self.state, collection, key, now, index, session=session)
+            store_remove(self.state, collection, key, now, order, session=session)
         elif write.kind == "insert":
-            store_insert(self.state, collection, key, write.document, now, index, session=session)
+            store_insert(self.state, collection, key, write.document, now, order, session=session)
         else:
             store_replace(
                 self.state,
@@ -193,7 +193,7 @@ class Transaction(Access):
                 write.document,
                 write.kind,
                 now,
-                index,
+                order,
                 session=session,
                 whole_paths=write.whole_paths,
             )
@@ -204,11 +204,11 @@ class Transaction(Access):
             self.status = "aborted"
 
     def _release(self) -> None:
-        for collection in self._working:
+        for collection in self._working_records:
             for locks in (collection.record_locks, collection.entry_locks):
                 for key in [key for key, owner in locks.items() if owner is self]:
                     del locks[key]
         self._writes = []
-        self._working = {}
-        self._created = {}
+        self._working_records = {}
+        self._new_collections = {}
         self.state.wake()

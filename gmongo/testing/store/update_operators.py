@@ -97,10 +97,10 @@ def _compute_set(_current: Any, operand: Any, _collation: Collation) -> Any:
     return copy_value(operand)
 
 
-def _create_arithmetic(name: str, function: Callable[[Any, Any], Any], start: int) -> Compiler:
+def _create_arithmetic(name: str, function: Callable[[Any, Any], Any], neutral_element: int) -> Compiler:
     def change(current: Any, operand: Any, _collation: Collation) -> Any:
         if current is MISSING:
-            return operand if start == 0 else arithmetic.multiply(operand, 0)
+            return operand if neutral_element == 0 else arithmetic.multiply(operand, 0)
         if not is_number(current):
             raise type_mismatch(f"Cannot apply {name} to a value of non-numeric type {type_name(current)}")
         return arithmetic.compute_update(name, function, current, operand)

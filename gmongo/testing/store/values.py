@@ -44,13 +44,13 @@ MISSING: Any = _Missing()
 EMPTY_ARRAY: Any = _EmptyArray()
 
 _NAN_RANK = 9  # the rank of NaN, which sorts before all other numbers
-_NUMBER = 10
+_NUMBER_RANK = 10
 EPOCH = datetime.datetime(1970, 1, 1)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 _FIRST_DATE = (datetime.datetime.min - EPOCH) // _MILLISECOND
 _LAST_DATE = (datetime.datetime.max - EPOCH) // _MILLISECOND
 # The ranks of the types whose values Python and a server sort in the same order.
-_SIMPLE_RANKS: dict[type, int] = {int: _NUMBER, Int64: _NUMBER, str: 15, bool: 40, ObjectId: 35}
+_SIMPLE_RANKS: dict[type, int] = {int: _NUMBER_RANK, Int64: _NUMBER_RANK, str: 15, bool: 40, ObjectId: 35}
 
 # The types of values, with their ranks and their names in BSON. Values of different types sort by the ranks.
 _TYPES: tuple[tuple[type | tuple[type, ...], int, str], ...] = (
@@ -59,10 +59,10 @@ _TYPES: tuple[tuple[type | tuple[type, ...], int, str], ...] = (
     (_Missing, 3, "missing"),
     (type(None), 5, "null"),
     (bool, 40, "bool"),
-    (Int64, _NUMBER, "long"),
-    (int, _NUMBER, "int"),
-    (float, _NUMBER, "double"),
-    (Decimal128, _NUMBER, "decimal"),
+    (Int64, _NUMBER_RANK, "long"),
+    (int, _NUMBER_RANK, "int"),
+    (float, _NUMBER_RANK, "double"),
+    (Decimal128, _NUMBER_RANK, "decimal"),
     (Code, 60, "javascript"),
     (str, 15, "string"),
     (Mapping, 20, "object"),
@@ -92,7 +92,7 @@ def _find_rank_and_name(kind: type) -> tuple[int, str]:
     for types, rank, name in _TYPES:
         if issubclass(kind, types):
             return _cached_ranks.setdefault(kind, (rank, name))
-    raise TypeError(f"{kind.__name__} is no BSON type")
+    raise TypeError(f"{kind.__name__} is not a BSON type")
 
 
 def find_rank(value: Any) -> int:
@@ -110,7 +110,7 @@ def type_name(value: Any) -> str:
 
 def is_number(value: Any) -> bool:
     """Return True if the value is an int, long, double or decimal."""
-    return find_rank(value) == _NUMBER
+    return find_rank(value) == _NUMBER_RANK
 
 
 def is_nan(value: Any) -> bool:
@@ -149,11 +149,11 @@ def to_millis(date: Any) -> int:
     return int((date - EPOCH) // _MILLISECOND)
 
 
-def create_date(number: int) -> Any:
-    """Return the date `number` milliseconds after 1970: a ``DatetimeMS`` outside the years 1 to 9999."""
-    if _FIRST_DATE <= number <= _LAST_DATE:
-        return EPOCH + datetime.timedelta(milliseconds=number)
-    return DatetimeMS(number)
+def create_date(millis: int) -> Any:
+    """Return the date `millis` milliseconds after 1970: a ``DatetimeMS`` outside the years 1 to 9999."""
+    if _FIRST_DATE <= millis <= _LAST_DATE:
+        return EPOCH + datetime.timedelta(milliseconds=millis)
+    return DatetimeMS(millis)
 
 
 def is_date(value: Any) -> bool:
@@ -186,9 +186,9 @@ def _create_binary_key(type_rank: int, value: Any) -> Key:
     return type_rank, len(value), getattr(value, "subtype", 0), bytes(value)
 
 
-# To compare two documents, a server compares first the types of two fields, then their names, and then their values.
+# A server compares documents field by field: first the types of the two fields, then their names, then their values.
 _KEY_FUNCTIONS: Mapping[int, Callable[[int, Any], Key]] = {
-    _NUMBER: _create_number_key,
+    _NUMBER_RANK: _create_number_key,
     15: lambda kind, value: (kind, value),
     20: lambda kind, value: (kind, tuple((find_rank(part), name, make_key(part)) for name, part in value.items())),
     25: lambda kind, value: (kind, tuple(make_key(part) for part in value)),

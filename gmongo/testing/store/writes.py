@@ -33,8 +33,8 @@ FATAL_CODES = frozenset({50, 11602, 112, 246, 251, 73, 40323, 40324})
 class Outcome:
     """The result of one write."""
 
-    matched: int = 0  # the number of inserted, matched or removed documents
-    modified: int = 0  # the number of modified documents
+    matched_count: int = 0  # the number of inserted, matched or removed documents
+    modified_count: int = 0  # the number of modified documents
     # The `_id` of the document that an upsert inserted, or MISSING if the write inserted no document.
     upserted: Any = MISSING
 
@@ -130,13 +130,13 @@ def update_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
         raise failed_to_parse("multi update is not supported for replacement-style update")
     if multi and statement.get("sort"):
         raise failed_to_parse("Cannot specify sort with multi=true")
-    matched = modified = 0
+    matched_count = modified_count = 0
     for key, record in islice(find_records_to_write(target, statement, update.variables), None if multi else 1):
-        matched += 1
-        modified += update_one(target, update, key, record.document) is not record.document
-    if not matched and statement.get("upsert"):
+        matched_count += 1
+        modified_count += update_one(target, update, key, record.document) is not record.document
+    if not matched_count and statement.get("upsert"):
         return Outcome(1, 0, upsert(target, update)["_id"])
-    return Outcome(matched, modified)
+    return Outcome(matched_count, modified_count)
 
 
 def _select_collation(statement: Mapping[str, Any], collection: Collection | None) -> Collation:
@@ -199,7 +199,7 @@ def insert(context: CommandContext) -> Document:
     """Execute ``insert``."""
     target = create_target(context)
     tally = run_statements(context, target, context.body["documents"], lambda document: insert_one(target, document))
-    return tally.reply({"n": tally.matched})
+    return tally.reply({"n": tally.matched_count})
 
 
 def update(context: CommandContext) -> Document:
@@ -207,10 +207,10 @@ def update(context: CommandContext) -> Document:
     target = create_target(context)
     statements = context.body["updates"]
     tally = run_statements(context, target, statements, lambda statement: update_matching(target, statement))
-    reply = tally.reply({"n": tally.matched})
+    reply = tally.reply({"n": tally.matched_count})
     if tally.upserted:
         reply["upserted"] = tally.upserted
-    return {**reply, "nModified": tally.modified}
+    return {**reply, "nModified": tally.modified_count}
 
 
 def delete(context: CommandContext) -> Document:
@@ -218,21 +218,21 @@ def delete(context: CommandContext) -> Document:
     target = create_target(context)
     statements = context.body["deletes"]
     tally = run_statements(context, target, statements, lambda statement: delete_matching(target, statement))
-    return tally.reply({"n": tally.matched})
+    return tally.reply({"n": tally.matched_count})
 
 
 @dataclass
 class Tally:
     """The combined results of all statements of a command."""
 
-    matched: int = 0
-    modified: int = 0
+    matched_count: int = 0
+    modified_count: int = 0
     upserted: list[Document] = field(default_factory=list)
     errors: list[Document] = field(default_factory=list)
 
     def add(self, index: int, outcome: Outcome) -> None:
-        self.matched += outcome.matched
-        self.modified += outcome.modified
+        self.matched_count += outcome.matched_count
+        self.modified_count += outcome.modified_count
         if outcome.upserted is not MISSING:
             self.upserted.append({"index": index, "_id": outcome.upserted})
 

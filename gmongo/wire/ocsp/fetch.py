@@ -21,13 +21,13 @@ from gmongo.wire.timeout import interrupt_after
 from gmongo.wire.tls import ocsp_log
 from gmongo.wire.transport import Transport, TransportError
 
-_MOST_RESPONDERS = 4
-_PAUSE = 60.0  # seconds without queries after failed queries, so that new connections do not wait
-_MOST_REDIRECTIONS = 3
+_MAX_RESPONDERS = 4
+_PAUSE_AFTER_FAILURE = 60.0  # seconds without queries after failed queries, so that new connections do not wait
+_MAX_REDIRECTIONS = 3
 # Maximum size of a response with its headers, in bytes. An endless response would block the event
 # loop.
-_MOST_READ = 2 * MAX_RESPONSE_SIZE
-_REDIRECTIONS = (301, 302, 303, 307, 308)
+_MAX_READ_BYTES = 2 * MAX_RESPONSE_SIZE
+_REDIRECTION_STATUSES = (301, 302, 303, 307, 308)
 
 
 class ResponderQueries:
@@ -40,10 +40,10 @@ class ResponderQueries:
 
     def __init__(self, request: Request, seconds: float, remember: Callable[[Request, Response], None]) -> None:
         self.answer: Response | None = None
-        self._again_at = _clock.monotonic() + seconds + _PAUSE
+        self._pause_ends_at = _clock.monotonic() + seconds + _PAUSE_AFTER_FAILURE
         self._transports: list[Transport | Race] = []
         self._ended = Event()
-        responders = request.responders[:_MOST_RESPONDERS]
+        responders = request.responders[:_MAX_RESPONDERS]
         self._pending = len(responders)
         for url in responders:
             greenlet = gevent.Greenlet(self._query, url, request, seconds, remember)
@@ -54,7 +54,7 @@ class ResponderQueries:
     @property
     def is_over(self) -> bool:
         """True if the queries have an answer, or if the pause after failed queries has ended."""
-        return self._ended.is_set() and (self.answer is not None or _clock.monotonic() >= self._again_at)
+        return self._ended.is_set() and (self.answer is not None or _clock.monotonic() >= self._pause_ends_at)
 
     def wait(self, ref: bool) -> None:
         """Wait until the queries end. `ref` is True if the wait keeps the event loop alive."""
@@ -99,7 +99,7 @@ class ResponderQueries:
 
 def query_responder(url: str, request: bytes, attach: Callable[[Transport | Race], None]) -> bytes:
     """Query an OCSP responder. `attach` receives the transports, which the caller closes."""
-    for _ in range(_MOST_REDIRECTIONS + 1):
+    for _ in range(_MAX_REDIRECTIONS + 1):
         try:
             response = _send_request(url, request, attach)
             status, location = response.status, response.getheader("Location")
@@ -107,10 +107,10 @@ def query_responder(url: str, request: bytes, attach: Callable[[Transport | Race
                 return response.read(MAX_RESPONSE_SIZE + 1)
         except (OSError, HTTPException, ValueError) as error:
             raise NoResponse(f"the query to the OCSP responder at {_get_host(url)} failed: {error}") from error
-        if status not in _REDIRECTIONS or not location:
+        if status not in _REDIRECTION_STATUSES or not location:
             raise NoResponse(f"the OCSP responder at {_get_host(url)} answers with status {status}")
         url = urljoin(url, location)
-    raise NoResponse(f"the OCSP responder redirects more than {_MOST_REDIRECTIONS} times")
+    raise NoResponse(f"the OCSP responder redirects more than {_MAX_REDIRECTIONS} times")
 
 
 def _send_request(url: str, request: bytes, attach: Callable[[Transport | Race], None]) -> HTTPResponse:
@@ -140,16 +140,16 @@ class _Stream(io.RawIOBase):
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._left = _MOST_READ
+        self._bytes_left = _MAX_READ_BYTES
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, into: memoryview) -> int:  # type: ignore[override]
         try:
-            data = self._transport.receive_some(min(len(into), self._left)) if self._left else b""
+            data = self._transport.receive_some(min(len(into), self._bytes_left)) if self._bytes_left else b""
         except TransportError:
             return 0
-        self._left -= len(data)
+        self._bytes_left -= len(data)
         into[: len(data)] = data
         return len(data)

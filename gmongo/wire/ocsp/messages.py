@@ -21,7 +21,7 @@ from gmongo.wire.tls import ocsp_log
 
 MAX_RESPONSE_SIZE = 64 * 1024  # Maximum bytes of a response, which typically has 2,000 bytes.
 ExtensionType = TypeVar("ExtensionType", bound=x509.ExtensionType)
-_TOO_WEAK = (hashes.MD5, hashes.SHA1)
+_WEAK_HASHES = (hashes.MD5, hashes.SHA1)
 
 
 class CertificateId(NamedTuple):
@@ -59,8 +59,7 @@ class Request:
     @property
     def responders(self) -> list[str]:
         """HTTP URLs of the OCSP responders that the certificate names."""
-        # OCSP responses are signed, so HTTPS is not necessary. HTTPS would require an OCSP query
-        # about the responder.
+        # OCSP responses are signed, so HTTPS is not necessary. HTTPS would require an OCSP query about the responder.
         access = _find_extension(self._extensions, x509.AuthorityInformationAccess) or ()
         places = [each.access_location for each in access if each.access_method == AuthorityInformationAccessOID.OCSP]
         return [str(each.value) for each in places if str(each.value).lower().startswith("http://")]
@@ -131,7 +130,7 @@ def _is_about(single: ocsp.OCSPSingleResponse, request: Request) -> bool:
 
 
 def _combine_statuses(responses: list[ocsp.OCSPSingleResponse]) -> Response:
-    """Return the combined status of single responses. One revocation determines the status."""
+    """Return the combined status of single responses, which is "revoked" if one response is "revoked"."""
     if not responses:
         raise NoResponse("the OCSP response is not about the server's certificate")
     now = datetime.fromtimestamp(_clock.time(), timezone.utc)
@@ -186,7 +185,7 @@ def _may_sign(certificate: x509.Certificate) -> bool:
 def _check_signature(response: ocsp.OCSPResponse, signer: x509.Certificate) -> None:
     key, algorithm = signer.public_key(), response.signature_hash_algorithm
     signature, data = response.signature, response.tbs_response_bytes
-    if isinstance(algorithm, _TOO_WEAK):
+    if isinstance(algorithm, _WEAK_HASHES):
         raise NoResponse(f"the OCSP response is signed with {algorithm.name}, which is too weak")
     try:
         if isinstance(key, rsa.RSAPublicKey) and algorithm is not None:

@@ -45,9 +45,8 @@ class Verifier:
     ) -> float | None:
         """Check the revocation status of the first certificate in `chain`. `staple` is the stapled response, or empty.
 
-        Return the end of the validity of the answer, in seconds since 1970, or None if no source has
-        an answer. Return infinity if the certificate cannot be revoked. A revoked certificate or a
-        wrong staple raises TransportError.
+        Return the end of the validity of the answer, in seconds since 1970, or None if no source has an answer. Return
+        infinity if the certificate cannot be revoked. Raise TransportError for a revoked certificate or a wrong staple.
         """
         if len(chain) < 2:
             return inf  # the client trusts the server certificate directly, so no issuer can revoke the certificate
@@ -110,7 +109,7 @@ class CheckedTls(Tls):
 
 
 class CheckedTransport(TlsTransport):
-    """Stream socket with TLS from :mod:`gmongo.wire.openssl`."""
+    """Stream socket with TLS from :mod:`gmongo.wire.openssl`, and with a revocation check in the handshake."""
 
     def shake_hands(self) -> None:
         super().shake_hands()
@@ -135,8 +134,8 @@ class CheckedTransport(TlsTransport):
             raise TransportError("the server has shown no certificate")
 
     def _wait_for(self, queries: ResponderQueries) -> None:
-        self._waiting = getcurrent()  # an interruption of the transport ends the wait
+        self._waiting_greenlet = getcurrent()  # an interruption of the transport ends the wait
         try:
-            queries.wait(self._readable.ref)
+            queries.wait(self._read_watcher.ref)
         finally:
-            self._waiting = None
+            self._waiting_greenlet = None

@@ -6,7 +6,7 @@ The test sends the names of activities, one per line. After each activity, the p
 measurement of the activity as JSON.
 """
 
-# ruff: noqa: E402 - the process is monkey-patched before the other imports
+# ruff: noqa: E402 - import_driver must run before the other imports
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ import gevent
 
 from tests.support.ticker import measure_longest_gap
 
-DOCUMENTS = 15_000
+DOCUMENT_COUNT = 15_000
 # All 15,000 documents fit into one batch, because a document has about 1,000 bytes.
 TEXT = "x" * 1000
 
@@ -38,24 +38,24 @@ def read() -> None:
     """Read all documents of the large collection, and yield to other greenlets after every 50
     documents.
     """
-    for number, _document in enumerate(large.find(batch_size=DOCUMENTS + 1)):
+    for number, _document in enumerate(large.find(batch_size=DOCUMENT_COUNT + 1)):
         if number % 50 == 0:
             gevent.sleep(1e-6)
 
 
 def iterate() -> None:
     """Read all documents of the large collection without sleeps."""
-    list(large.find(batch_size=DOCUMENTS + 1))
+    list(large.find(batch_size=DOCUMENT_COUNT + 1))
 
 
-def insert() -> Callable[[], Any]:
+def prepare_insert() -> Callable[[], Any]:
     """Drop the small collection. Return a function that inserts 10,000 small documents."""
     small = [{"_id": number, "text": TEXT[:100]} for number in range(10_000)]
     database.small.drop()
     return lambda: database.small.insert_many(small)
 
 
-def connect() -> Callable[[], Any]:
+def prepare_connect() -> Callable[[], Any]:
     """Load the certificates. Return a function that connects with TLS and runs one command."""
     encrypted = driver.MongoClient(sys.argv[3], connect=False)
 
@@ -68,9 +68,9 @@ def connect() -> Callable[[], Any]:
 
 def main() -> None:
     """Insert the large documents, and measure each activity that the test names."""
-    large.insert_many([{"_id": number, "text": TEXT} for number in range(DOCUMENTS)])
+    large.insert_many([{"_id": number, "text": TEXT} for number in range(DOCUMENT_COUNT)])
     send_line("ready")
-    prepared = {"read": lambda: read, "iterate": lambda: iterate, "insert": insert, "connect": connect}
+    prepared = {"read": lambda: read, "iterate": lambda: iterate, "insert": prepare_insert, "connect": prepare_connect}
     while name := receive_line():
         send_line(json.dumps(measure_longest_gap(prepared[name]())))
 

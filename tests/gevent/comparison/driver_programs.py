@@ -14,15 +14,15 @@ import gevent
 import gevent.subprocess
 
 DRIVERS = ("gmongo", "pymongo")
-LIMIT = 60  # seconds
+TIME_LIMIT = 60  # seconds
 
 
 class DriverProgram:
     """Context manager of a process that runs a comparison program with one driver."""
 
-    def __init__(self, scenario: str, *arguments: str) -> None:
+    def __init__(self, module_name: str, *arguments: str) -> None:
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by __exit__
-        command = [sys.executable, "-W", "default", "-m", f"tests.gevent.comparison.{scenario}", *arguments]
+        command = [sys.executable, "-W", "default", "-m", f"tests.gevent.comparison.{module_name}", *arguments]
         pipe = subprocess.PIPE
         self.process = gevent.subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._errors, text=True)
 
@@ -47,7 +47,7 @@ class DriverProgram:
         """Return the number of warnings on standard error, by warning class."""
         return count_warnings(self.stderr)
 
-    def line(self) -> str:
+    def read_line(self) -> str:
         """Wait for the next line that the program prints, and return the line."""
         return self.process.stdout.readline().strip()
 
@@ -56,10 +56,10 @@ class DriverProgram:
         self.process.stdin.write(f"{line_to_send}\n")
         self.process.stdin.flush()
 
-    def remaining_output(self) -> str:
+    def read_remaining_output(self) -> str:
         """Wait for the end of the program.
 
-        Return the output, without the lines that :meth:`line` has returned.
+        Return the output, without the lines that :meth:`read_line` has returned.
         """
         text = self.process.stdout.read()
         self.process.wait()
@@ -71,13 +71,13 @@ def count_warnings(text: str) -> dict[str, int]:
     return dict(Counter(re.findall(r"(\w+Warning): ", text)))
 
 
-def run_program(scenario: str, *arguments: str) -> str:
+def run_program(module_name: str, *arguments: str) -> str:
     """Run a program, and return its output.
 
     If the program fails, raise AssertionError with its errors.
     """
-    with DriverProgram(scenario, *arguments) as program:
-        text = program.remaining_output()
+    with DriverProgram(module_name, *arguments) as program:
+        text = program.read_remaining_output()
         if program.process.returncode:
             raise AssertionError(program.stderr)
         return text
@@ -88,13 +88,13 @@ def run_both(scenario: Callable[[str], Any]) -> dict[str, Any]:
 
     Print the outcomes, which ``pytest -rP`` shows. Return the outcomes, keyed by driver name.
     """
-    with gevent.Timeout(LIMIT):
-        programs = {driver: gevent.spawn(scenario, driver) for driver in DRIVERS}
+    with gevent.Timeout(TIME_LIMIT):
+        greenlets = {driver: gevent.spawn(scenario, driver) for driver in DRIVERS}
         try:
-            gevent.joinall(list(programs.values()), raise_error=True)
+            gevent.joinall(list(greenlets.values()), raise_error=True)
         finally:
-            gevent.killall(list(programs.values()))
-    outcomes = {driver: program.value for driver, program in programs.items()}
+            gevent.killall(list(greenlets.values()))
+    outcomes = {driver: greenlet.value for driver, greenlet in greenlets.items()}
     for driver, outcome in outcomes.items():
         print(f"{driver}: {outcome}")
     return outcomes

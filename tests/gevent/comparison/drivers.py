@@ -60,18 +60,18 @@ def create_event_counter(driver: Any) -> Any:
     ):
         def __init__(self) -> None:
             self.open_commands: Counter[int] = Counter()
-            self.pings = self.most_pings = 0
+            self.open_pings = self.most_pings = 0
             self.marked_unknown = self.pools_cleared = 0
 
         def started(self, event: Any) -> None:
             self.open_commands[event.request_id] += 1
             if event.command_name == "ping":
-                self.pings += 1
-                self.most_pings = max(self.most_pings, self.pings)
+                self.open_pings += 1
+                self.most_pings = max(self.most_pings, self.open_pings)
 
         def succeeded(self, event: Any) -> None:
             self.open_commands[event.request_id] -= 1
-            self.pings -= event.command_name == "ping"
+            self.open_pings -= event.command_name == "ping"
 
         failed = succeeded
 

@@ -8,7 +8,7 @@ heartbeat interval is 60 s, so that only the child sends commands after the fork
 the eight greenlets. The replies arrive while the child runs.
 """
 
-# ruff: noqa: E402 - the process is monkey-patched before the other imports
+# ruff: noqa: E402 - import_driver must run before the other imports
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from typing import Any
 import gevent
 import gevent.os
 
-READERS = 8
-QUIET = {"serverMonitoringMode": "poll", "heartbeatFrequencyMS": 60_000}
+READER_COUNT = 8
+QUIET_OPTIONS = {"serverMonitoringMode": "poll", "heartbeatFrequencyMS": 60_000}
 PARENT_RUN_SECONDS = 0.8 if sys.argv[4] == "busy" else 0
 
 
@@ -86,13 +86,13 @@ def main() -> None:
     outcomes.
     """
     busy = sys.argv[4] == "busy"
-    client = driver.MongoClient(sys.argv[2], retryReads=False, **({} if busy else QUIET))
-    client.test.c.insert_many([{"number": number} for number in range(READERS)])
-    slow = {"failCommands": ["find"], "blockConnection": True, "blockTimeMS": 500}
+    client = driver.MongoClient(sys.argv[2], retryReads=False, **({} if busy else QUIET_OPTIONS))
+    client.test.c.insert_many([{"number": number} for number in range(READER_COUNT)])
+    fail_point_data = {"failCommands": ["find"], "blockConnection": True, "blockTimeMS": 500}
     readers = []
     if busy:
-        client.admin.command("configureFailPoint", "failCommand", mode={"times": READERS}, data=slow)
-        readers = [gevent.spawn(read, client, number) for number in range(READERS)]
+        client.admin.command("configureFailPoint", "failCommand", mode={"times": READER_COUNT}, data=fail_point_data)
+        readers = [gevent.spawn(read, client, number) for number in range(READER_COUNT)]
     send_line("before the fork")
     receive_line()
     status = FORK_FUNCTIONS[sys.argv[3]](client)

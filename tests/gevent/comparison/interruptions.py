@@ -7,7 +7,7 @@ checks use only public operations, events, timeouts and the state of the server,
 run with both drivers.
 """
 
-# ruff: noqa: E402 - the process is monkey-patched before the other imports
+# ruff: noqa: E402 - import_driver must run before the other imports
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.gevent.switching.tracing import Tracer
 from tests.support.wait import becomes_true
 
 SELECTED_KINDS = [each for each in KINDS if each.name in ("kill", "foreign timeout", "kill and timeout")]
-LIMIT = 2.0  # seconds. An uninterrupted operation needs some milliseconds.
+TIME_LIMIT = 2.0  # seconds. An uninterrupted operation needs some milliseconds.
 MAX_SWITCHES = 60
 
 _numbers = itertools.count()
@@ -79,8 +79,8 @@ class Run:
         self.losses: set[str] = set()
         self.event_counter = create_event_counter(driver)
         self.raised: BaseException | None = None
-        self.others: list[gevent.Greenlet] = []
-        self.closing: Any = None
+        self.other_greenlets: list[gevent.Greenlet] = []
+        self.closing_greenlet: Any = None
         options = {"serverMonitoringMode": "poll", "appName": self.name, "maxPoolSize": scenario.pool_size}
         self.client = driver.MongoClient(deployment.uri, event_listeners=[self.event_counter], **options)
 
@@ -90,17 +90,17 @@ class Run:
         if scenario.starts_with_connection:
             client.test.facts.find_one({"_id": 1})
         if scenario.pool_is_full:
-            self.others.append(gevent.spawn(client.admin.command, "ping"))
-            becomes_true(lambda: self.event_counter.pings)
+            self.other_greenlets.append(gevent.spawn(client.admin.command, "ping"))
+            becomes_true(lambda: self.event_counter.open_pings)
         greenlet = gevent.Greenlet(self._run_operation)
         with Tracer(switch_number, kind, lambda each: each is greenlet) as tracer:
             greenlet.start()
             gevent.sleep(0)
             if scenario.pool_is_full:
-                self.others.append(gevent.spawn(client.test.facts.find_one, {"_id": 6}))
-            gevent.joinall([greenlet], timeout=LIMIT)
+                self.other_greenlets.append(gevent.spawn(client.test.facts.find_one, {"_id": 6}))
+            gevent.joinall([greenlet], timeout=TIME_LIMIT)
         self._await_others()
-        if tracer.thrown:
+        if tracer.errors:
             self._check(greenlet, tracer, transactions_before)
         elif self.losses or self.raised:
             raise AssertionError(f"the scenario fails without interruption: {self.losses}, {self.raised!r}")
@@ -113,32 +113,32 @@ class Run:
             self.raised = error
 
     def _await_others(self) -> None:
-        gevent.joinall(self.others, timeout=LIMIT / 8)
-        if not all(each.ready() for each in self.others):
+        gevent.joinall(self.other_greenlets, timeout=TIME_LIMIT / 8)
+        if not all(each.ready() for each in self.other_greenlets):
             self.losses.add("an uninterrupted greenlet waits, although the connection is available")
-        elif not all(each.successful() for each in self.others):
+        elif not all(each.successful() for each in self.other_greenlets):
             self.losses.add("an uninterrupted greenlet failed")
 
     def _check(self, greenlet: Any, tracer: Tracer, transactions_before: list[Any]) -> None:
         if not greenlet.ready():
             self.losses.add("does not end")
-            greenlet.kill(timeout=LIMIT)
-        if not any(self.raised is each for each in tracer.thrown):
+            greenlet.kill(timeout=TIME_LIMIT)
+        if not any(self.raised is each for each in tracer.errors):
             self.losses.add(f"the operation did not raise the thrown error, but {error_text(self.raised)}")
         self.raised = None
         # A reference to an exception keeps its frames and the objects in the frames alive.
-        tracer.thrown[:] = [type(each) for each in tracer.thrown]
+        tracer.errors[:] = [type(each) for each in tracer.errors]
         if self.event_counter.commands_without_end:
             gc.collect()
         if not becomes_true(lambda: not self.event_counter.commands_without_end, 0.005):
             self.losses.add("a command without an end event")
         if self.event_counter.marked_unknown or self.event_counter.pools_cleared:
             self.losses.add("the server was marked Unknown, or its pool was cleared")
-        if len(tracer.thrown) < 2 and not becomes_true(lambda: not self._transactions(transactions_before), 0.05):
+        if len(tracer.errors) < 2 and not becomes_true(lambda: not self._new_transactions(transactions_before), 0.05):
             self.losses.add("a transaction left open at the server")
         self._check_next_operations()
 
-    def _transactions(self, transactions_before: list[Any]) -> list[Any]:
+    def _new_transactions(self, transactions_before: list[Any]) -> list[Any]:
         return [each for each in open_transactions(self.deployment) if each not in transactions_before]
 
     def _check_next_operations(self) -> None:
@@ -160,7 +160,7 @@ class Run:
 
     def _call_with_limit(self, call: Callable[..., Any], *arguments: Any) -> Any:
         try:
-            with gevent.Timeout(LIMIT):
+            with gevent.Timeout(TIME_LIMIT):
                 return call(*arguments)
         except (Exception, gevent.Timeout):
             return None
@@ -207,8 +207,8 @@ def insert_documents(deployment: Deployment) -> None:
     with driver.MongoClient(deployment.uri) as client:
         client.test.facts.insert_many([{"_id": number, "of": number} for number in range(8)])
         client.test.create_collection("written")
-    slow = {"failCommands": ["ping"], "blockConnection": True, "blockTimeMS": 5}
-    deployment.set_fail_point("failCommand", "alwaysOn", slow)
+    fail_point_data = {"failCommands": ["ping"], "blockConnection": True, "blockTimeMS": 5}
+    deployment.set_fail_point("failCommand", "alwaysOn", fail_point_data)
 
 
 def run_all(deployment: Deployment, scenario: Scenario) -> Iterator[Run]:
@@ -220,8 +220,8 @@ def run_all(deployment: Deployment, scenario: Scenario) -> Iterator[Run]:
         for switch_number in range(MAX_SWITCHES):
             run = Run(deployment, scenario)
             tracer = run.run(switch_number, kind)
-            run.closing = gevent.spawn(run.close)
-            if tracer.thrown:
+            run.closing_greenlet = gevent.spawn(run.close)
+            if tracer.errors:
                 yield run
             if not tracer.reached:
                 break
@@ -235,7 +235,7 @@ def main() -> None:
         insert_documents(deployment)
         runs_by_scenario = {name: list(run_all(deployment, SCENARIOS[name])) for name in sys.argv[2:]}
         every = [run for runs in runs_by_scenario.values() for run in runs]
-        gevent.joinall([run.closing for run in every], raise_error=True)
+        gevent.joinall([run.closing_greenlet for run in every], raise_error=True)
         gc.collect()
         for run in every:
             run.check_connections()

@@ -1,4 +1,4 @@
-"""Measure 1,000 greenlets that wait for a primary.
+"""Measure the CPU time of 1,000 greenlets that wait for a primary.
 
 Usage: ``python -m tests.gevent.comparison.outage_reads gmongo|pymongo URI``.
 
@@ -7,7 +7,7 @@ timeout. The test kills the server, and sends a line to the program. The program
 seconds per second of the wait. At the end, the program prints the number of errors by kind as JSON.
 """
 
-# ruff: noqa: E402 - the process is monkey-patched before the other imports
+# ruff: noqa: E402 - import_driver must run before the other imports
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from typing import Any
 
 import gevent
 
-WAITERS = 1000
+WAITER_COUNT = 1000
 MEASURED_SECONDS = 1.2
 
 
 def find(client: Any, number: int, errors: Counter[str]) -> None:
-    own_timeout = gevent.Timeout(MEASURED_SECONDS + 0.6 + number / WAITERS)
+    own_timeout = gevent.Timeout(MEASURED_SECONDS + 0.6 + number / WAITER_COUNT)
     try:
         with own_timeout:
             client.test.c.find_one()
@@ -45,13 +45,13 @@ def main() -> None:
     receive_line()  # the line means that the test has killed the server
     gevent.sleep(0.6)
     errors: Counter[str] = Counter()
-    waiters = [gevent.spawn(find, client, number, errors) for number in range(WAITERS)]
+    waiters = [gevent.spawn(find, client, number, errors) for number in range(WAITER_COUNT)]
     gevent.sleep(0.5)
     started, cpu = time.perf_counter(), time.process_time()
     gevent.sleep(MEASURED_SECONDS)
     send_line((time.process_time() - cpu) / (time.perf_counter() - started))
     gevent.joinall(waiters)
-    send_line(json.dumps({"errors": errors, "answered": WAITERS - sum(errors.values())}))
+    send_line(json.dumps({"errors": errors, "answered": WAITER_COUNT - sum(errors.values())}))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ outcome as JSON. The outcome contains a flag (True if all writers continue), the
 acknowledged writes.
 """
 
-# ruff: noqa: E402 - the process is monkey-patched before the other imports
+# ruff: noqa: E402 - import_driver must run before the other imports
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from typing import Any
 
 import gevent
 
-WRITERS = 20
+WRITER_COUNT = 20
 WAIT_SECONDS = 20
 OPTIONS = {"serverSelectionTimeoutMS": 1500, "socketTimeoutMS": 1000, "maxPoolSize": 10, "heartbeatFrequencyMS": 500}
 
@@ -70,7 +70,7 @@ def await_writes(writers: list[Writer]) -> bool:
 def main() -> None:
     """Run the writers, and print the outcomes after the outage."""
     with driver.MongoClient(sys.argv[2], **OPTIONS) as client:
-        writers = [Writer(client.outage[sys.argv[1]], number) for number in range(WRITERS)]
+        writers = [Writer(client.outage[sys.argv[1]], number) for number in range(WRITER_COUNT)]
         greenlets = [gevent.spawn(writer.run) for writer in writers]
         send_line("writing" if await_writes(writers) else "cannot write")
         receive_line()

@@ -1,1 +1,3 @@
-"""Harness that runs an operation in a greenlet, and interrupts the greenlet at one of its switches."""
+"""Harness that runs an operation in a greenlet, and interrupts the greenlet at one of its
+switches.
+"""

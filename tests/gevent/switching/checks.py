@@ -42,21 +42,21 @@ def outcome_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer) -
     if tracer.kind is not None and tracer.kind.moment == ENTER:
         if error is not None:
             faults.append(f"the first greenlet got {error!r}")
-    elif tracer.kind is None or not tracer.thrown:
+    elif tracer.kind is None or not tracer.errors:
         if error is not None:
             faults.append(f"the scenario fails without interruption: {error!r}")
         if tracer.has_missed():
-            faults.append(f"nothing was thrown in {tracer.switches} switches")
+            faults.append(f"nothing was thrown in {tracer.switch_count} switches")
     elif not tracer.kind.is_from_application:
         if error is not None and not isinstance(error, Exception):
             faults.append(f"the timeout of the driver was raised as {error!r}")
     elif tracer.kind.moment == SPAWN:
         if error is not None and not isinstance(error, PyMongoError):
             faults.append(f"the kill of a new driver greenlet was raised as {error!r}")
-    elif (scenario.wraps or run_state.listeners_switch) and all(isinstance(each, Exception) for each in tracer.thrown):
+    elif (scenario.wraps or run_state.listeners_switch) and all(isinstance(each, Exception) for each in tracer.errors):
         pass
-    elif not any(error is each for each in tracer.thrown):
-        faults.append(f"{tracer.thrown!r} was thrown, but {error!r} was raised")
+    elif not any(error is each for each in tracer.errors):
+        faults.append(f"{tracer.errors!r} was thrown, but {error!r} was raised")
     return faults
 
 
@@ -74,8 +74,8 @@ def resource_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer, 
     if not becomes_true(lambda: not any(run_state.recorder.open_commands.values())):
         faults.append(f"commands {open_commands} have no end event")
     if not may_clear:
-        if run_state.recorder.unknown and not scenario.clears_pool:
-            faults.append(f"the server was marked Unknown: {run_state.recorder.unknown}")
+        if run_state.recorder.unknown_servers and not scenario.clears_pool:
+            faults.append(f"the server was marked Unknown: {run_state.recorder.unknown_servers}")
         if not scenario.clears_pool and not scenario.closes_client and run_state.pool.generation != generation:
             faults.append("the pool was cleared")
     if not scenario.closes_client:
@@ -110,7 +110,7 @@ def _pool_faults(run_state: ScenarioRun) -> list[str]:
             faults.append("an unusable connection is available")
         if sum(count for _generation, count in service_counts(pool).values()) not in (0, len(connections)):
             faults.append(f"{service_counts(pool)} do not count {len(connections)} connections")
-    if run_state.client._topology.selector.waiting:
+    if run_state.client._topology.selector.waiter_count:
         faults.append("a greenlet still waits for a server")
     return faults
 
@@ -142,14 +142,14 @@ def _next_operation_faults(run_state: ScenarioRun) -> list[str]:
     return [] if found == expected else [f"the next operations read {found}"]
 
 
-class Resources:
+class ResourceSnapshot:
     """Open resources before a run: descriptors, watchers, and objects on the servers."""
 
     def __init__(self, deployment: Any) -> None:
         self._deployment = deployment
         self._open = count_open_resources(deployment)
         self._descriptors = open_descriptors()
-        self._watcher_count = _watcher_count()
+        self._watcher_count = _count_watchers()
 
     def objects_left(self, *kinds: str) -> list[str]:
         """Return a text if the servers have more open objects of `kinds` (such as ``cursors``) than
@@ -174,14 +174,14 @@ class Resources:
             faults.append(f"descriptors left: {open_descriptors() - self._descriptors}")
         if not becomes_true(lambda: not _living_driver_greenlets(switched_greenlets)):
             faults.append(f"greenlets left: {_living_driver_greenlets(switched_greenlets)}")
-        if not becomes_true(lambda: _watcher_count() <= self._watcher_count):
-            faults.append(f"watchers left: {_watcher_count()}, there were {self._watcher_count}")
+        if not becomes_true(lambda: _count_watchers() <= self._watcher_count):
+            faults.append(f"watchers left: {_count_watchers()}, there were {self._watcher_count}")
         # The list contains only timers of this run, because clients of other tests may be alive.
-        timers = [each for each in RunningTimeouts.known if each[0] in switched_greenlets]
+        timers = [each for each in RunningTimeouts.entries if each[0] in switched_greenlets]
         if timers:
             faults.append(f"timers left: {timers}")
-        if not becomes_true(lambda: not run_state.recorder.heartbeats):
-            faults.append(f"{run_state.recorder.heartbeats} heartbeats have no end event")
+        if not becomes_true(lambda: not run_state.recorder.open_heartbeats):
+            faults.append(f"{run_state.recorder.open_heartbeats} heartbeats have no end event")
         return faults
 
 
@@ -194,7 +194,7 @@ def open_descriptors() -> set[str]:
     return found
 
 
-def _watcher_count() -> int:
+def _count_watchers() -> int:
     """Return the number of watchers that keep the event loop alive."""
     return int(get_hub().loop.activecnt)
 

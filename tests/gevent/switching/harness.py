@@ -38,9 +38,9 @@ class EventRecorder(ForwardingCommandListener, ForwardingHeartbeatListener, Forw
 
     def __init__(self) -> None:
         self.open_commands: Counter[int] = Counter()
-        self.heartbeats = 0
-        self.cursors: set[int] = set()
-        self.unknown: list[Any] = []
+        self.open_heartbeats = 0
+        self.cursor_ids: set[int] = set()
+        self.unknown_servers: list[Any] = []
 
     def handle(self, event: Any) -> None:
         kind = short_name(event)
@@ -48,15 +48,15 @@ class EventRecorder(ForwardingCommandListener, ForwardingHeartbeatListener, Forw
         if kind.startswith("Command"):
             self.open_commands[event.request_id] += change
         elif kind.startswith("Heartbeat"):
-            self.heartbeats += change
+            self.open_heartbeats += change
         if kind == "CommandSucceeded":
             cursor = event.reply.get("cursor")
             if isinstance(cursor, dict) and cursor.get("id"):
-                self.cursors.add(cursor["id"])
+                self.cursor_ids.add(cursor["id"])
         elif kind == "ServerDescriptionChanged":
             known = [each.is_server_type_known for each in (event.previous_description, event.new_description)]
             if known == [True, False]:
-                self.unknown.append(event.new_description)
+                self.unknown_servers.append(event.new_description)
 
 
 class SwitchingEventRecorder(ForwardingPoolListener, EventRecorder):
@@ -76,7 +76,7 @@ class Scenario:
     name = ""
     has_rehearsal = False  # True: a run without interruption precedes the interrupted runs.
     simulated = False  # True: the scenario cannot run on a real server.
-    oldest_server = (0, 0)  # The minimum version of a real server that can run the scenario.
+    min_server_version = (0, 0)  # The minimum version of a real server that can run the scenario.
     wraps = False  # True: the operation may raise an error whose cause is the interruption.
     options: dict[str, Any] = {}  # Options of the client.
     limits = {"socketTimeoutMS": 20000, "waitQueueTimeoutMS": 20000}
@@ -134,7 +134,7 @@ class Scenario:
         """Check the invariants of the scenario after the run."""
 
     @property
-    def is_real(self) -> bool:
+    def can_use_real_server(self) -> bool:
         """Return True if the scenario can run on a real server."""
         return not self.simulated and type(self).deployment is Scenario.deployment
 
@@ -183,7 +183,7 @@ def run(
     """
     faults: list[str] = []
     with gevent.Timeout(60):  # a busy server needs long
-        before = checks.Resources(deployment)
+        before = checks.ResourceSnapshot(deployment)
         run_state = ScenarioRun(scenario, deployment, listeners_switch)
         if scenario.starts_with_connection:
             run_state.open_connection()
@@ -195,12 +195,12 @@ def run(
             # The run ends with the kill of the driver greenlet. The tracer does not trace the
             # greenlet that the driver starts instead.
             replaced = kind is not None and kind.moment == SPAWN and scenario.is_restarted
-            if not becomes_true(lambda: (replaced and tracer.thrown) or scenario.has_ended(run_state, tracer)):
+            if not becomes_true(lambda: (replaced and tracer.errors) or scenario.has_ended(run_state, tracer)):
                 faults.append("the scenario does not end")
             gevent.joinall(run_state.others, timeout=checks.WAIT_SECONDS)
-        run_state.errors = tracer.thrown
+        run_state.errors = tracer.errors
         faults += checks.outcome_faults(scenario, run_state, tracer)
-        checks.forget_frames(*tracer.thrown, run_state.error)
+        checks.forget_frames(*tracer.errors, run_state.error)
         try:
             scenario.finish(run_state)
         except AssertionError as error:
@@ -208,7 +208,7 @@ def run(
         faults += checks.resource_faults(scenario, run_state, tracer, generation)
         faults += before.objects_left("transactions", *(() if scenario.ends_cursors else ("cursors",)))
         run_state.client.close()
-        result, switched_greenlets = (tracer.reached, bool(tracer.thrown)), tracer.switched_greenlets
+        result, switched_greenlets = (tracer.reached, bool(tracer.errors)), tracer.switched_greenlets
         run_state.greenlet = run_state.error = None
         run_state.errors = []
         faults += before.unreleased_resources(switched_greenlets, run_state)

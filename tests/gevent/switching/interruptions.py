@@ -64,8 +64,8 @@ def _application_timeout() -> Timeout:
 
 KILL = InterruptionKind("kill", EARLY, (GreenletExit,))
 LATE_TIMEOUT = InterruptionKind("foreign timeout", LATE, (_application_timeout,))
-SPAWNED = InterruptionKind("kill before the first switch", SPAWN, (GreenletExit,))
-SECOND = InterruptionKind("second greenlet", ENTER, None)
+KILL_AT_SPAWN = InterruptionKind("kill before the first switch", SPAWN, (GreenletExit,))
+SECOND_GREENLET = InterruptionKind("second greenlet", ENTER, None)
 KILL_AND_TIMEOUT = InterruptionKind("kill and timeout", EARLY, (GreenletExit, _application_timeout))
 KINDS = (
     KILL,
@@ -86,28 +86,28 @@ KINDS = (
 class RunningTimeouts:
     """The running timeouts of the driver.
 
-    Each element of ``known`` contains the waiting greenlet, the timer, and the error to throw.
+    Each element of ``entries`` contains the waiting greenlet, the timer, and the error to throw.
     """
 
-    known: list[tuple[Any, Any, BaseException]] = []
+    entries: list[tuple[Any, Any, BaseException]] = []
 
     @classmethod
     def begin(cls, timer: Any, error: BaseException) -> None:
-        cls.known.append((getcurrent(), timer, error))
+        cls.entries.append((getcurrent(), timer, error))
 
     @classmethod
     def end(cls, timer: Any) -> None:
-        cls.known[:] = [each for each in cls.known if each[1] is not timer]
+        cls.entries[:] = [each for each in cls.entries if each[1] is not timer]
 
     @classmethod
     def error_of(cls, greenlet: Any, innermost: bool) -> BaseException | None:
         """Return the error of the innermost or outermost running timeout of the greenlet, or None."""
-        errors = [error for owner, _timer, error in cls.known if owner is greenlet]
+        errors = [error for owner, _timer, error in cls.entries if owner is greenlet]
         return errors[-1 if innermost else 0] if errors else None
 
 
 class ReportingGreenlet(gevent.Greenlet):  # type: ignore[misc]
-    """Replacement of driver greenlets. The greenlet calls ``on_start`` when it starts."""
+    """Replacement of driver greenlets. Each greenlet calls ``on_start`` at its start."""
 
     on_start: Callable[[gevent.Greenlet[..., Any]], None] | None = None
 
@@ -151,7 +151,7 @@ def track_timeouts(monkeypatch: Any) -> None:
     """Make the driver use :class:`TrackedLimit`, :class:`TrackedTimeout` and
     :class:`ReportingGreenlet`.
     """
-    RunningTimeouts.known.clear()
+    RunningTimeouts.entries.clear()
     for module in (timeout, server_connection, connecting, pool):
         monkeypatch.setattr(module, "TimeLimit", TrackedLimit)
     monkeypatch.setattr(wait_queue, "Timeout", TrackedTimeout)

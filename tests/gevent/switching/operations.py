@@ -28,8 +28,8 @@ from tests.support.wait import becomes_true
 
 CONTENT = b"0123456789"
 IDS = [0, 1, 2, 3]
-SET = {"$set": {"n": 10}}
-LARGER = {"_id": {"$gt": 1}}
+UPDATE = {"$set": {"n": 10}}
+LARGER_IDS = {"_id": {"$gt": 1}}
 SEARCH = SearchIndexModel({"mappings": {"dynamic": True}}, "default")
 DOCUMENTS: dict[str, list[dict[str, Any]]] = {
     "work": [{"_id": number, "n": number} for number in IDS],
@@ -133,7 +133,7 @@ OBJECTS: dict[str, Callable[[ScenarioRun], Any]] = {
     "client": lambda run_state: run_state.client,
     "database": lambda run_state: run_state.client.operations,
     "collection": lambda run_state: run_state.client.operations.work,
-    "coded": lambda run_state: run_state.client.operations.work.with_options(codec_options=CODED),
+    "coded": lambda run_state: run_state.client.operations.work.with_options(codec_options=CODEC_OPTIONS),
     "session": lambda run_state: run_state.client.start_session(),
     "cursor": lambda run_state: run_state.client.operations.work.find(batch_size=2),
     "raw cursor": lambda run_state: run_state.client.operations.work.find_raw_batches(batch_size=2),
@@ -164,14 +164,14 @@ def indexed(run_state: ScenarioRun) -> Any:
 def transaction(run_state: ScenarioRun) -> Any:
     session = run_state.client.start_session()
     session.start_transaction()
-    run_state.client.operations.work.update_one({"_id": 0}, SET, session=session)
+    run_state.client.operations.work.update_one({"_id": 0}, UPDATE, session=session)
     return session
 
 
 @register
 def stream(run_state: ScenarioRun) -> Any:
     stream = run_state.client.operations.work.watch(max_await_time_ms=5)
-    run_state.client.operations.work.update_many({}, SET)
+    run_state.client.operations.work.update_many({}, UPDATE)
     return stream
 
 
@@ -195,7 +195,7 @@ def changed_ids(stream: Any) -> list[Any]:
     return ids(stream.next()["documentKey"] for _ in IDS)
 
 
-def in_with_block(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def wrap_in_with_block(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return a function that receives an object, and runs `call` inside a ``with`` block of the
     object.
     """
@@ -227,12 +227,12 @@ def tolerate_missing_search(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def update_in_transaction(session: Any, first_action: Callable[[Any], Any] = lambda session: None) -> Any:
     def update(session: Any) -> Any:
         first_action(session)
-        return session.client.operations.work.update_many(LARGER, SET, session=session).modified_count
+        return session.client.operations.work.update_many(LARGER_IDS, UPDATE, session=session).modified_count
 
     return session.with_transaction(update)
 
 
-def downloaded(bucket: Any, call: Callable[[Any], Any]) -> bytes:
+def download(bucket: Any, call: Callable[[Any], Any]) -> bytes:
     target = io.BytesIO()
     call(target)
     return target.getvalue()
@@ -247,9 +247,9 @@ def rows(object_name: str, **calls: tuple[Callable[[Any], Any], Any]) -> dict[st
     return {name: OperationRow(object_name, *call) for name, call in calls.items()}
 
 
-BULK = [InsertOne({"_id": 9}), UpdateOne({"_id": 0}, SET), ReplaceOne({"_id": 2}, {"n": 9}), DeleteOne({"_id": 1})]
+BULK = [InsertOne({"_id": 9}), UpdateOne({"_id": 0}, UPDATE), ReplaceOne({"_id": 2}, {"n": 9}), DeleteOne({"_id": 1})]
 
-COLLECTION = rows(
+COLLECTION_ROWS = rows(
     "collection",
     aggregate=(lambda c: ids(c.aggregate([], batchSize=2)), IDS),
     aggregate_raw_batches=(lambda c: raw_ids(c.aggregate_raw_batches([], batchSize=2)), IDS),
@@ -259,7 +259,7 @@ COLLECTION = rows(
     create_indexes=(lambda c: c.create_indexes([IndexModel("n")]), ["n_1"]),
     create_search_index=(tolerate_missing_search(lambda c: c.create_search_index(SEARCH)), None),
     create_search_indexes=(tolerate_missing_search(lambda c: c.create_search_indexes([SEARCH])), None),
-    delete_many=(lambda c: c.delete_many(LARGER).deleted_count, 2),
+    delete_many=(lambda c: c.delete_many(LARGER_IDS).deleted_count, 2),
     delete_one=(lambda c: c.delete_one({"_id": 1}).deleted_count, 1),
     distinct=(lambda c: c.distinct("n"), IDS),
     drop=(lambda c: c.drop(), None),
@@ -269,7 +269,7 @@ COLLECTION = rows(
     find_one=(lambda c: c.find_one({"_id": 1}), {"_id": 1, "n": 1}),
     find_one_and_delete=(lambda c: c.find_one_and_delete({"_id": 1}), {"_id": 1, "n": 1}),
     find_one_and_replace=(lambda c: c.find_one_and_replace({"_id": 1}, {"n": 9}), {"_id": 1, "n": 1}),
-    find_one_and_update=(lambda c: c.find_one_and_update({"_id": 1}, SET), {"_id": 1, "n": 1}),
+    find_one_and_update=(lambda c: c.find_one_and_update({"_id": 1}, UPDATE), {"_id": 1, "n": 1}),
     find_raw_batches=(lambda c: raw_ids(c.find_raw_batches(batch_size=2)), IDS),
     index_information=(lambda c: [*c.index_information()], ["_id_"]),
     insert_many=(lambda c: c.insert_many([{"_id": 8}, {"_id": 9}]).inserted_ids, [8, 9]),
@@ -279,12 +279,12 @@ COLLECTION = rows(
     options=(lambda c: c.options(), {}),
     rename=(lambda c: c.rename("other")["ok"], 1.0),
     replace_one=(lambda c: c.replace_one({"_id": 1}, {"n": 9}).modified_count, 1),
-    update_many=(lambda c: c.update_many(LARGER, SET).modified_count, 2),
-    update_one=(lambda c: c.update_one({"_id": 1}, SET).modified_count, 1),
+    update_many=(lambda c: c.update_many(LARGER_IDS, UPDATE).modified_count, 2),
+    update_one=(lambda c: c.update_one({"_id": 1}, UPDATE).modified_count, 1),
     update_search_index=(tolerate_missing_search(lambda c: c.update_search_index("default", {"mappings": {}})), None),
     watch=(first_change, None),
 ) | rows("indexed", drop_index=(lambda c: c.drop_index("n_1"), None), drop_indexes=(lambda c: c.drop_indexes(), None))
-DATABASE = rows(
+DATABASE_ROWS = rows(
     "database",
     aggregate=(lambda d: [*d.client.admin.aggregate([{"$listLocalSessions": {}}, {"$limit": 1}])] and None, None),
     command=(lambda d: d.command("count", "work")["n"], 4),
@@ -297,7 +297,7 @@ DATABASE = rows(
     validate_collection=(lambda d: d.validate_collection("work")["valid"], True),
     watch=(first_change, None),
 )
-CLIENT = rows(
+CLIENT_ROWS = rows(
     "client",
     address=(lambda c: len(c.address), 2),
     drop_database=(lambda c: c.drop_database("operations"), None),
@@ -310,23 +310,23 @@ CLIENT = rows(
     wait_until_ready=(lambda c: c.wait_until_ready(), None),
     watch=(first_change, None),
 )
-SESSION = rows(
+SESSION_ROWS = rows(
     "session",
     end_session=(lambda s: s.end_session(), None),
     start_transaction=(
-        in_with_block(lambda s: call_in_with_block(s.start_transaction(), lambda block: read_and_write(s))),
+        wrap_in_with_block(lambda s: call_in_with_block(s.start_transaction(), lambda block: read_and_write(s))),
         None,
     ),
-    with_transaction=(in_with_block(update_in_transaction), 2),
+    with_transaction=(wrap_in_with_block(update_in_transaction), 2),
 ) | rows(
     "transaction",
     __exit__=(lambda s: s.__exit__(None, None, None), None),
-    abort_transaction=(in_with_block(lambda s: s.abort_transaction()), None),
-    commit_transaction=(in_with_block(lambda s: s.commit_transaction()), None),
+    abort_transaction=(wrap_in_with_block(lambda s: s.abort_transaction()), None),
+    commit_transaction=(wrap_in_with_block(lambda s: s.commit_transaction()), None),
 )
-CURSOR = rows(
+CURSOR_ROWS = rows(
     "cursor",
-    __exit__=(in_with_block(lambda c: next(c)["_id"]), 0),
+    __exit__=(wrap_in_with_block(lambda c: next(c)["_id"]), 0),
     __getitem__=(lambda c: c[3], {"_id": 3, "n": 3}),
     __next__=(lambda c: [next(c)["_id"] for _ in IDS], IDS),
     close=(lambda c: (next(c)["_id"], c.close()), (0, None)),
@@ -336,10 +336,10 @@ CURSOR = rows(
     read_ahead=(lambda c: ids(c.read_ahead()), IDS),
     to_list=(lambda c: ids(c.to_list()), IDS),
 )
-RAW_CURSOR = rows("raw cursor", next=(lambda c: raw_ids([c.next(), c.next()]), IDS))
-COMMAND_CURSOR = rows(
+RAW_CURSOR_ROWS = rows("raw cursor", next=(lambda c: raw_ids([c.next(), c.next()]), IDS))
+COMMAND_CURSOR_ROWS = rows(
     "command cursor",
-    __exit__=(in_with_block(lambda c: next(c)["_id"]), 0),
+    __exit__=(wrap_in_with_block(lambda c: next(c)["_id"]), 0),
     __next__=(lambda c: [next(c)["_id"] for _ in IDS], IDS),
     close=(lambda c: c.close(), None),
     next=(lambda c: [c.next()["_id"] for _ in IDS], IDS),
@@ -347,15 +347,15 @@ COMMAND_CURSOR = rows(
     to_list=(lambda c: ids(c.to_list()), IDS),
     try_next=(lambda c: [c.try_next()["_id"] for _ in IDS], IDS),
 )
-STREAM = rows(
+STREAM_ROWS = rows(
     "stream",
-    __exit__=(in_with_block(changed_ids), IDS),
-    __next__=(in_with_block(lambda s: next(s)["documentKey"]), {"_id": 0}),
+    __exit__=(wrap_in_with_block(changed_ids), IDS),
+    __next__=(wrap_in_with_block(lambda s: next(s)["documentKey"]), {"_id": 0}),
     close=(lambda s: s.close(), None),
     next=(changed_ids, IDS),
-    try_next=(in_with_block(lambda s: s.try_next()["documentKey"]), {"_id": 0}),
+    try_next=(wrap_in_with_block(lambda s: s.try_next()["documentKey"]), {"_id": 0}),
 )
-FILES = rows(
+GRIDFS_ROWS = rows(
     "files",
     delete=(lambda f: f.delete(1), None),
     exists=(lambda f: f.exists({"filename": "a"}), True),
@@ -368,12 +368,12 @@ FILES = rows(
     new_file=(lambda f: call_in_with_block(f.new_file(_id=9, chunkSize=4), lambda file: file.write(CONTENT)), None),
     put=(lambda f: f.put(CONTENT, _id=9, chunkSize=4), 9),
 )
-BUCKET = rows(
+BUCKET_ROWS = rows(
     "bucket",
     delete=(lambda b: b.delete(1), None),
     delete_by_name=(lambda b: b.delete_by_name("a"), None),
-    download_to_stream=(lambda b: downloaded(b, lambda sink: b.download_to_stream(1, sink)), CONTENT),
-    download_to_stream_by_name=(lambda b: downloaded(b, lambda sink: b.download_to_stream_by_name("a", sink)), CONTENT),
+    download_to_stream=(lambda b: download(b, lambda sink: b.download_to_stream(1, sink)), CONTENT),
+    download_to_stream_by_name=(lambda b: download(b, lambda sink: b.download_to_stream_by_name("a", sink)), CONTENT),
     find=(lambda b: ids({"_id": file._id} for file in b.find({}, batch_size=1)), [1, 2]),
     open_download_stream=(lambda b: b.open_download_stream(1).read(), CONTENT),
     open_download_stream_by_name=(lambda b: b.open_download_stream_by_name("a").read(), CONTENT),
@@ -386,15 +386,15 @@ BUCKET = rows(
     rename_by_name=(lambda b: b.rename_by_name("a", "b"), None),
     upload_from_stream_with_id=(lambda b: b.upload_from_stream_with_id(9, "b", CONTENT), None),
 )
-UPLOAD = rows(
+UPLOAD_ROWS = rows(
     "upload",
-    set=(in_with_block(lambda f: (f.close(), f.set("aliases", ["b"]))[1]), None),
+    set=(wrap_in_with_block(lambda f: (f.close(), f.set("aliases", ["b"]))[1]), None),
     __exit__=(lambda f: call_in_with_block(f, lambda file: file.write(CONTENT)), None),
-    close=(in_with_block(lambda f: (f.write(CONTENT), f.close())[1]), None),
-    write=(in_with_block(lambda f: f.write(io.BytesIO(CONTENT * 3))), None),
-    writelines=(in_with_block(lambda f: f.writelines([CONTENT, CONTENT])), None),
+    close=(wrap_in_with_block(lambda f: (f.write(CONTENT), f.close())[1]), None),
+    write=(wrap_in_with_block(lambda f: f.write(io.BytesIO(CONTENT * 3))), None),
+    writelines=(wrap_in_with_block(lambda f: f.writelines([CONTENT, CONTENT])), None),
 ) | rows("stored upload", abort=(lambda f: f.abort(), None))
-DOWNLOAD = rows(
+DOWNLOAD_ROWS = rows(
     "download",
     __next__=(lambda f: next(f), CONTENT),
     close=(lambda f: (f.read(5), f.close())[0], CONTENT[:5]),
@@ -407,7 +407,7 @@ DOWNLOAD = rows(
     readlines=(lambda f: f.readlines(), [CONTENT]),
     seek=(lambda f: (f.read(2), f.seek(6), f.read())[1:], (6, CONTENT[6:])),
 )
-FILE_CURSOR = rows("file cursor", next=(lambda c: [c.next()._id, c.next()._id], [1, 2]))
+FILE_CURSOR_ROWS = rows("file cursor", next=(lambda c: [c.next()._id, c.next()._id], [1, 2]))
 
 
 def read_in_session(session: Any) -> list[Any]:
@@ -417,7 +417,7 @@ def read_in_session(session: Any) -> list[Any]:
 
 def read_and_write(session: Any) -> None:
     work = session.client.operations.work
-    work.update_one({"_id": 0}, SET, session=session)
+    work.update_one({"_id": 0}, UPDATE, session=session)
     assert work.find_one({"_id": 0}, session=session)["n"] == 10
 
 
@@ -477,17 +477,17 @@ def iterate_slowly(items: Iterable[Any]) -> Iterator[Any]:
         yield item
 
 
-CODED: CodecOptions[Any] = CodecOptions(type_registry=TypeRegistry([Decoder(), Encoder()]))
-TWO = frozenset("ab")
-CALLBACKS = {
+CODEC_OPTIONS: CodecOptions[Any] = CodecOptions(type_registry=TypeRegistry([Decoder(), Encoder()]))
+TWO_ITEMS = frozenset("ab")
+CALLBACK_ROWS = {
     "decoder of find": OperationRow("coded", lambda c: ids(c.find(batch_size=2)), IDS, wraps=True),
     "decoder of find_one": OperationRow("coded", lambda c: c.find_one({"_id": 1}), {"_id": 1, "n": 1}, wraps=True),
     "decoder of aggregate": OperationRow("coded", lambda c: ids(c.aggregate([], batchSize=2)), IDS, wraps=True),
     "encoder of insert_many": OperationRow(
-        "coded", lambda c: c.insert_many([{"_id": n, "n": TWO} for n in (8, 9)]).inserted_ids, [8, 9], wraps=True
+        "coded", lambda c: c.insert_many([{"_id": n, "n": TWO_ITEMS} for n in (8, 9)]).inserted_ids, [8, 9], wraps=True
     ),
     "encoder of update_one": OperationRow(
-        "coded", lambda c: c.update_one({"_id": 1}, {"$set": {"n": TWO}}).modified_count, 1, wraps=True
+        "coded", lambda c: c.update_one({"_id": 1}, {"$set": {"n": TWO_ITEMS}}).modified_count, 1, wraps=True
     ),
     "mapping of insert_one": OperationRow(
         "collection", lambda c: c.insert_one(SlowMapping({"_id": 9, "n": 1})).inserted_id, 9
@@ -496,33 +496,33 @@ CALLBACKS = {
         "collection", lambda c: ids(c.find(SlowMapping({"n": SlowMapping({"$gt": 1})}))), [2, 3]
     ),
     "mapping of update_many": OperationRow(
-        "collection", lambda c: c.update_many(SlowMapping(LARGER), SlowMapping(SET)).modified_count, 2
+        "collection", lambda c: c.update_many(SlowMapping(LARGER_IDS), SlowMapping(UPDATE)).modified_count, 2
     ),
     "mapping of command": OperationRow("database", lambda d: d.command(SlowMapping({"count": "work"}))["n"], 4),
     "iterator of insert_many": OperationRow(
         "collection", lambda c: c.insert_many(iterate_slowly([{"_id": 8}, {"_id": 9}])).inserted_ids, [8, 9]
     ),
     "transaction callback": OperationRow(
-        "session", in_with_block(lambda s: update_in_transaction(s, lambda _session: gevent.sleep(0))), 2
+        "session", wrap_in_with_block(lambda s: update_in_transaction(s, lambda _session: gevent.sleep(0))), 2
     ),
-    "file of write": OperationRow("upload", in_with_block(lambda f: f.write(SlowFile(CONTENT))), None),
+    "file of write": OperationRow("upload", wrap_in_with_block(lambda f: f.write(SlowFile(CONTENT))), None),
     "target of download": OperationRow("bucket", lambda b: b.download_to_stream(1, SlowFile()), None),
 }
 
 GROUPS: dict[str, dict[str, OperationRow]] = {
-    "Collection": COLLECTION,
-    "Database": DATABASE,
-    "MongoClient": CLIENT,
-    "ClientSession": SESSION,
-    "Cursor": CURSOR,
-    "RawBatchCursor": RAW_CURSOR,
-    "CommandCursor": COMMAND_CURSOR,
-    "ChangeStream": STREAM,
-    "GridFS": FILES,
-    "GridFSBucket": BUCKET,
-    "GridIn": UPLOAD,
-    "GridOut": DOWNLOAD,
-    "GridOutCursor": FILE_CURSOR,
-    "callback": CALLBACKS,
+    "Collection": COLLECTION_ROWS,
+    "Database": DATABASE_ROWS,
+    "MongoClient": CLIENT_ROWS,
+    "ClientSession": SESSION_ROWS,
+    "Cursor": CURSOR_ROWS,
+    "RawBatchCursor": RAW_CURSOR_ROWS,
+    "CommandCursor": COMMAND_CURSOR_ROWS,
+    "ChangeStream": STREAM_ROWS,
+    "GridFS": GRIDFS_ROWS,
+    "GridFSBucket": BUCKET_ROWS,
+    "GridIn": UPLOAD_ROWS,
+    "GridOut": DOWNLOAD_ROWS,
+    "GridOutCursor": FILE_CURSOR_ROWS,
+    "callback": CALLBACK_ROWS,
 }
 OPERATIONS = [Operation(f"{group}.{name}", row) for group, rows in GROUPS.items() for name, row in rows.items()]

@@ -143,7 +143,7 @@ class OneOperation(Scenario):
 
 
 class ClientBulkWrite(OneOperation):
-    oldest_server = (8, 0)
+    min_server_version = (8, 0)
 
 
 class OpenCursor(Scenario):
@@ -231,7 +231,7 @@ class Backoff(Scenario):
     min_switches = 3
 
     def prepare(self, run_state: ScenarioRun) -> None:
-        run_state.client._executor.overload.base = 0.001
+        run_state.client._executor.overload.base_backoff = 0.001
         fail(run_state.deployment, "insert", times=2, errorCode=462, errorLabels=OVERLOAD_LABELS)
 
     def run_operation(self, run_state: ScenarioRun) -> Any:
@@ -567,7 +567,7 @@ class MonitorCheck(DriverGreenlet):
     def has_ended(self, run_state: ScenarioRun, tracer: Tracer) -> bool:
         run_state.kept["monitor"].request_check()
         done = tracer.reached if tracer.switch_number is not None else True
-        return run_state.kept["greenlet"].dead or (done and tracer.switches > (tracer.switch_number or 0) + 3)
+        return run_state.kept["greenlet"].dead or (done and tracer.switch_count > (tracer.switch_number or 0) + 3)
 
 
 class StreamingMonitor(MonitorCheck):
@@ -612,7 +612,7 @@ class MaintainPool(DriverGreenlet):
         if run_state.kept["greenlet"].dead:
             return True
         run_state.pool.machine.background_wakeup.set()
-        return tracer.switches > (tracer.switch_number or 0) + 2
+        return tracer.switch_count > (tracer.switch_number or 0) + 2
 
 
 SCENARIOS: list[Scenario] = [

@@ -101,7 +101,7 @@ def check_file_ids(run_state: ScenarioRun, cursor: Any, first: Any, second: Any)
     cursor.close()
 
 
-def write(data: bytes) -> Call:
+def write_call(data: bytes) -> Call:
     def call(file: Any) -> bytes:
         file.write(SlowFile(data))
         return data
@@ -113,19 +113,19 @@ def in_session(call: Callable[[Any, Any], Any]) -> Call:
     return lambda session: call(session.client.operations.work, session)
 
 
-UPLOADS: dict[str, Call] = {
-    "write": write(b"abcdef"),
+UPLOAD_CALLS: dict[str, Call] = {
+    "write": write_call(b"abcdef"),
     "close": lambda file: file.close(),
     "abort": lambda file: file.abort(),
     "writelines": lambda file: file.writelines([]),
 }
-READS: dict[str, Call] = {
+READ_CALLS: dict[str, Call] = {
     "read": lambda file: file.read(3),
     "readchunk": lambda file: file.readchunk(),
     "readline": lambda file: file.readline(),
     "next": lambda file: next(file),
 }
-IN_SESSIONS: dict[str, Call] = {
+SESSION_CALLS: dict[str, Call] = {
     "find": in_session(lambda work, session: len(list(work.find({}, session=session, batch_size=2)))),
     "insert": in_session(lambda work, session: work.insert_one({"_id": 9}, session=session).inserted_id),
     "start_transaction": lambda session: session.start_transaction() and None,
@@ -135,29 +135,29 @@ IN_SESSIONS: dict[str, Call] = {
     "with_transaction": update_in_transaction,
     "advance_operation_time": lambda session: session.advance_operation_time(Timestamp(1, 1)),
 }
-SHARED = [
+SHARED_OBJECTS = [
     *(
-        SharedObject(f"GridIn.write and {name}", "upload", write(CONTENT), call, check_file)
-        for name, call in UPLOADS.items()
+        SharedObject(f"GridIn.write and {name}", "upload", write_call(CONTENT), call, check_file)
+        for name, call in UPLOAD_CALLS.items()
     ),
     *(
-        SharedObject(f"GridIn.{first} and {name}", "stored upload", UPLOADS[first], call, lambda *_: None)
-        for name, call in UPLOADS.items()
+        SharedObject(f"GridIn.{first} and {name}", "stored upload", UPLOAD_CALLS[first], call, lambda *_: None)
+        for name, call in UPLOAD_CALLS.items()
         for first in ("close", "abort")
     ),
     *(
-        SharedObject(f"GridOut.{first} and {name}", "download", READS[first], call, check_bytes)
-        for name, call in READS.items()
+        SharedObject(f"GridOut.{first} and {name}", "download", READ_CALLS[first], call, check_bytes)
+        for name, call in READ_CALLS.items()
         for first in ("read", "readline")
     ),
     *(
-        SharedObject(f"ClientSession.{first} and {name}", "session", IN_SESSIONS[first], call, check_session)
-        for name, call in IN_SESSIONS.items()
+        SharedObject(f"ClientSession.{first} and {name}", "session", SESSION_CALLS[first], call, check_session)
+        for name, call in SESSION_CALLS.items()
         for first in ("with_transaction", "find")
     ),
     *(
-        SharedObject(f"transaction {first} and {name}", "transaction", IN_SESSIONS[first], call, check_session)
-        for name, call in IN_SESSIONS.items()
+        SharedObject(f"transaction {first} and {name}", "transaction", SESSION_CALLS[first], call, check_session)
+        for name, call in SESSION_CALLS.items()
         for first in ("commit_transaction", "abort_transaction", "end_session", "find")
     ),
     SharedObject("file cursor and iteration", "file cursor", take_file_ids, take_file_ids, check_file_ids),

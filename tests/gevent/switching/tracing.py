@@ -31,8 +31,8 @@ class Tracer:
         self.switch_number = switch_number
         self.kind = kind
         self.traced_greenlet: Any = None
-        self.switches = 0
-        self.thrown: list[BaseException] = []
+        self.switch_count = 0
+        self.errors: list[BaseException] = []
         self.reached = False
         self.switched_greenlets: WeakSet[Any] = WeakSet()
         self._is_traced_greenlet = is_traced_greenlet
@@ -66,33 +66,33 @@ class Tracer:
             self._handle_wakeup()
 
     def _handle_spawn(self, spawned: gevent.Greenlet[..., Any]) -> None:
-        number = self.switches
-        self.switches += 1
+        number = self.switch_count
+        self.switch_count += 1
         if number == self.switch_number:
             self.reached = True
-            self.thrown.append(GreenletExit())
+            self.errors.append(GreenletExit())
             spawned.kill(block=False)
 
     def _handle_switch_out(self) -> None:
         if self._counts_spawns:
             return
-        number = self.switches
-        self.switches += 1
+        number = self.switch_count
+        self.switch_count += 1
         if number == self.switch_number and not self.reached:
             self.reached = True
             if self.kind is not None and self.kind.moment == EARLY:
                 self._hub.loop.run_callback(self._throw)
             elif self.kind is not None and self.kind.moment == ENTER:
                 self._hub.loop.run_callback(self.start_second)
-        elif self.thrown and self._remaining_error_factories:
+        elif self.errors and self._remaining_error_factories:
             self._hub.loop.run_callback(self._throw)
 
     def _handle_wakeup(self) -> None:
-        if not self.reached or self.thrown or self.kind is None or self.kind.moment != LATE:
+        if not self.reached or self.errors or self.kind is None or self.kind.moment != LATE:
             return
-        if self.switches != (self.switch_number or 0) + 1:
+        if self.switch_count != (self.switch_number or 0) + 1:
             return
-        error = self._next_error()
+        error = self._take_next_error()
         if error is not None:
             # An error that the trace function raises occurs in the resumed greenlet, but also ends
             # the tracing.
@@ -107,10 +107,8 @@ class Tracer:
         callback may end the greenlet before the throw. The last switch differs between runs,
         because the driver reads an available reply without a switch.
         """
-        is_from_application = self.kind is not None and self.kind.is_from_application
-        return (
-            is_from_application and self.reached and not self.thrown and self.switches > (self.switch_number or 0) + 1
-        )
+        by_application = self.kind is not None and self.kind.is_from_application
+        return by_application and self.reached and not self.errors and self.switch_count > (self.switch_number or 0) + 1
 
     def _resume_tracing(self) -> None:
         if not self._over:
@@ -118,7 +116,7 @@ class Tracer:
         if self.traced_greenlet is not None and not self.traced_greenlet.dead and self._remaining_error_factories:
             self._throw()
 
-    def _next_error(self) -> BaseException | None:
+    def _take_next_error(self) -> BaseException | None:
         assert self.kind is not None
         if self.kind.error_factories is None:
             error = RunningTimeouts.error_of(self.traced_greenlet, self.kind.innermost)
@@ -131,20 +129,20 @@ class Tracer:
         else:
             error = None
         if error is not None:
-            self.thrown.append(error)
+            self.errors.append(error)
         return error
 
     def _throw(self) -> None:
         if self.traced_greenlet.dead:
             return
-        error = self._next_error()
+        error = self._take_next_error()
         if error is not None:
             self.traced_greenlet.throw(error)
 
 
 class SecondGreenletStarter(Tracer):
-    """Tracer that starts further greenlets at a switch of the first greenlet, and may then kill the
-    first.
+    """Tracer that starts further greenlets at a switch of the first greenlet, and can then kill
+    this greenlet.
     """
 
     def __init__(
@@ -158,8 +156,8 @@ class SecondGreenletStarter(Tracer):
         self._first, self._start_others, self._kills_first = first, start_others, kills_first
 
     def _throw(self) -> None:
-        if not self.thrown:
-            self.thrown.append(GreenletExit())
+        if not self.errors:
+            self.errors.append(GreenletExit())
             self._start_others()
             if self._kills_first:
                 get_hub().loop.run_callback(self._first.kill, GreenletExit, False)

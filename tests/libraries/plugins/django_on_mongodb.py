@@ -14,15 +14,15 @@ from django.contrib.auth.apps import AuthConfig
 from django.contrib.contenttypes.apps import ContentTypesConfig
 from django.test.runner import DiscoverRunner
 
-OBJECT_ID = "django_mongodb_backend.fields.ObjectIdAutoField"
+OBJECT_ID_FIELD = "django_mongodb_backend.fields.ObjectIdAutoField"
 
 
 class Auth(AuthConfig):
-    default_auto_field = OBJECT_ID
+    default_auto_field = OBJECT_ID_FIELD
 
 
 class ContentTypes(ContentTypesConfig):
-    default_auto_field = OBJECT_ID
+    default_auto_field = OBJECT_ID_FIELD
 
 
 class _Result(unittest.TextTestResult):

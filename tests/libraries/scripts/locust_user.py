@@ -1,4 +1,6 @@
-"""Test of the Locust example, which runs a load test without the web interface and plots the results."""
+"""Test of the Locust example, which runs a load test without the web interface and plots
+the results.
+"""
 
 from __future__ import annotations
 

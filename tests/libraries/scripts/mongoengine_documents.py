@@ -94,14 +94,14 @@ def connected():
     disconnect()
 
 
-def books(count=5):
+def insert_books(count=5):
     author = Author(name="Ada").save()
     books = [Book(author=author, title=f"Book {n}", price=n, tags=["t"] * n, counts={"n": n}) for n in range(count)]
     return author, Book.objects.insert(books)
 
 
 def test_document_is_saved_reloaded_updated_and_deleted():
-    author, (book, *_) = books()
+    author, (book, *_) = insert_books()
     book.title = "New"
     book.notes.append(Note(text="x"))
     book.save()
@@ -116,7 +116,7 @@ def test_document_is_saved_reloaded_updated_and_deleted():
 
 
 def test_duplicate_key_raises_mongoengine_error():
-    books()
+    insert_books()
     with pytest.raises(NotUniqueError):
         Author(name="Ada").save()
     with pytest.raises(BulkWriteError):
@@ -138,7 +138,7 @@ CALLS = [json.loads(line) for line in Path(__file__).with_suffix(".jsonl").read_
 @pytest.mark.parametrize("row", CALLS, ids=lambda row: row["call"])
 def test_call_of_query_set_returns_or_raises_expected_result(row):
     Book.ensure_indexes()
-    books()
+    insert_books()
     names = {**vars(mongoengine), **vars(mongoengine.errors), **globals()}
     expected = eval(row["expected"], names)
     if isinstance(expected, type):
@@ -149,7 +149,7 @@ def test_call_of_query_set_returns_or_raises_expected_result(row):
 
 
 def test_references_are_resolved_and_deleted():
-    author, (book, *_) = books()
+    author, (book, *_) = insert_books()
     book.lazy = author
     book.anything = Editor(name="Eve", office=3).save()
     book.save()
@@ -165,7 +165,7 @@ def test_references_are_resolved_and_deleted():
 
 
 def test_file_field_stores_replaces_and_deletes_content():
-    _, (book, *_) = books()
+    _, (book, *_) = insert_books()
     book.cover.put(io.BytesIO(b"x" * 600_000), content_type="image/x", filename="cover")
     book.save()
     saved = Book.objects.get(id=book.id)
@@ -189,7 +189,7 @@ def test_save_sends_signal_and_increments_counter():
 
 def test_context_managers_switch_database_and_collection():
     register_connection("second", "second_books", host=URI, uuidRepresentation="standard")
-    books()
+    insert_books()
     with switch_db(Author, "second") as second_author:
         second_author(name="Bob").save()
         assert [each.name for each in second_author.objects] == ["Bob"]

@@ -17,8 +17,8 @@ from typing import Any
 
 from gmongo import MongoClient
 
-from .case import NAME, Case, cases, difference, files, run_case, type_name
-from .notation import is_wrapper, line
+from .case import DATABASE_NAME, Case, cases, difference, files, run_case, type_name
+from .notation import is_wrapper, to_line
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -33,12 +33,12 @@ def main(arguments: Sequence[str]) -> int:
         version = client.server_info()["version"]
         try:
             if options.check:
-                return check(client[NAME], version, options.files)
+                return check(client[DATABASE_NAME], version, options.files)
             for path in files(options.files):
-                lines = [line(record_case(case, client[NAME], version)) for case in cases(path.stem)]
+                lines = [to_line(record_case(case, client[DATABASE_NAME], version)) for case in cases(path.stem)]
                 path.write_text("".join(f"{text}\n" for text in lines), encoding="utf-8")
         finally:
-            client.drop_database(NAME)
+            client.drop_database(DATABASE_NAME)
     return 0
 
 
@@ -47,18 +47,18 @@ def check(database: Any, version: str, names: Sequence[str]) -> int:
 
     Print the cases whose answers differ, and return 1 if the answers of any case differ.
     """
-    count = failures = 0
+    case_count = difference_count = 0
     release = version.split(".")[:2]
     for case in cases(*names):
         if case.version.split(".") != release:
             continue
-        count += 1
+        case_count += 1
         found = difference(case.expected, run_case(case, database))
         if found:
-            failures += 1
+            difference_count += 1
             print(f"{case.file}: {case.name}\n    {found}")
-    print(f"{count} cases, {failures} differences")
-    return int(failures > 0)
+    print(f"{case_count} cases, {difference_count} differences")
+    return int(difference_count > 0)
 
 
 def record_case(case: Case, database: Any, version: str) -> dict[str, Any]:
@@ -80,10 +80,10 @@ def common_answer(first: Any, second: Any) -> Any:
         return {name: common_answer(part, second[name]) for name, part in first.items()}
     if isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
         return [common_answer(*parts) for parts in zip(first, second, strict=True)]
-    if line(first) == line(second):
+    if to_line(first) == to_line(second):
         return first
     if type_name(first) != type_name(second):
-        raise ValueError(f"two runs answer {line(first)} and {line(second)}")
+        raise ValueError(f"two runs answer {to_line(first)} and {to_line(second)}")
     return {"$any": type_name(first)}
 
 

@@ -11,18 +11,18 @@ from typing import Any
 from bson import CodecOptions
 from bson.codec_options import DatetimeConversion
 
-from .notation import from_json, is_wrapper, line, to_json
+from .notation import from_json, is_wrapper, to_json, to_line
 
-DATA = Path(__file__).with_name("data")
-NAME = "gmongo_answers"
+DATA_FOLDER = Path(__file__).with_name("data")
+DATABASE_NAME = "gmongo_answers"
 # An error message of the server may end in the middle of a character.
 _CODEC: CodecOptions[Any] = CodecOptions(
     datetime_conversion=DatetimeConversion.DATETIME_MS, unicode_decode_error_handler="replace"
 )
 # Maximum number of `getMore` commands that read the expected events of a change stream.
-_ROUNDS = 40
+_MAX_GET_MORES = 40
 # Reply fields that an answer omits: the message, and fields that depend on time or deployment.
-_VOLATILE = ("$clusterTime", "operationTime", "electionId", "opTime", "topologyVersion", "errmsg")
+_VOLATILE_FIELDS = ("$clusterTime", "operationTime", "electionId", "opTime", "topologyVersion", "errmsg")
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Case:
 
 def files(names: Sequence[str] = ()) -> list[Path]:
     """Return the paths of the data files `names`, or of all data files."""
-    return [DATA / f"{name}.jsonl" for name in names] or sorted(DATA.glob("*.jsonl"))
+    return [DATA_FOLDER / f"{name}.jsonl" for name in names] or sorted(DATA_FOLDER.glob("*.jsonl"))
 
 
 def cases(*names: str) -> Iterator[Case]:
@@ -92,12 +92,12 @@ def run_case(case: Case, database: Any) -> Any:
     sessions: dict[int, Any] = {}
     try:
         for text in case.fields["run"]:
-            command = _with_answers(_renamed(text, NAME, database.name), replies)
+            command = _with_answers(_renamed(text, DATABASE_NAME, database.name), replies)
             replies.append(_run_command(from_json(command), database, sessions))
     finally:
         for session in sessions.values():
             session.end_session()
-    return [_renamed(_stable_reply(to_json(reply)), database.name, NAME) for reply in replies]
+    return [_renamed(_stable_reply(to_json(reply)), database.name, DATABASE_NAME) for reply in replies]
 
 
 def difference(recorded: Any, answer: Any, path: str = "") -> str | None:
@@ -106,14 +106,14 @@ def difference(recorded: Any, answer: Any, path: str = "") -> str | None:
     Return None if the answers are equal.
     """
     if isinstance(recorded, dict) and list(recorded) == ["$any"]:
-        return None if type_name(answer) == recorded["$any"] else f"{path}: {line(answer)} is no {recorded['$any']}"
+        return None if type_name(answer) == recorded["$any"] else f"{path}: {to_line(answer)} is no {recorded['$any']}"
     pairs: Any = ()
     if isinstance(recorded, dict) and isinstance(answer, dict) and list(recorded) == list(answer):
         pairs = recorded.items()
     elif isinstance(recorded, list) and isinstance(answer, list) and len(recorded) == len(answer):
         pairs = enumerate(recorded)
-    elif line(recorded) != line(answer):
-        return f"{path}: recorded {line(recorded)}, answered {line(answer)}"
+    elif to_line(recorded) != to_line(answer):
+        return f"{path}: recorded {to_line(recorded)}, answered {to_line(answer)}"
     parts = (difference(part, answer[name], f"{path}.{name}" if path else str(name)) for name, part in pairs)
     return next(filter(None, parts), None)
 
@@ -131,8 +131,8 @@ def _run_command(command: dict[str, Any], database: Any, sessions: dict[int, Any
     Some fields of a command in a data file control the run, and are not sent to the server. ``$db``
     is the name of the database, if the command does not use the default database. ``lsid`` is the
     number of the session. ``startTransaction`` starts a transaction in the session ``lsid``.
-    ``$events`` is the number of events that a cursor must return in one or several batches. A value
-    of ``$events`` that is no number is the ``_id`` in the ``documentKey`` of the last event to
+    ``$events`` is the number of events that a cursor must return in one or several batches. Any
+    other value of ``$events`` is the ``_id`` in the ``documentKey`` of the last event to
     read. ``$only`` is the list of the paths of all reply parts that the answer contains.
     """
     expected_end, paths = command.pop("$events", None), command.pop("$only", None)
@@ -140,7 +140,7 @@ def _run_command(command: dict[str, Any], database: Any, sessions: dict[int, Any
     session = _session(command, database, sessions) if "lsid" in command else None
     options = {"check": False, "codec_options": _CODEC, "session": session}
     reply = other.command(command, **options)
-    for _ in range(_ROUNDS if expected_end and "cursor" in reply else 0):
+    for _ in range(_MAX_GET_MORES if expected_end and "cursor" in reply else 0):
         batch = reply["cursor"]["nextBatch"]
         if _is_complete(batch, expected_end):
             break
@@ -193,14 +193,14 @@ def _with_answers(value: Any, replies: list[Any]) -> Any:
 
 
 def _renamed(value: Any, old: str, new: str) -> Any:
-    return json.loads(line(value).replace(old, new)) if old != new else value
+    return json.loads(to_line(value).replace(old, new)) if old != new else value
 
 
 def _stable_reply(reply: dict[str, Any]) -> dict[str, Any]:
     """Return a reply without error messages, and without cursor IDs and other values that differ in
     each run.
     """
-    found = {name: value for name, value in reply.items() if name not in _VOLATILE}
+    found = {name: value for name, value in reply.items() if name not in _VOLATILE_FIELDS}
     if found.get("ok") in (0.0, 1.0) and isinstance(found["ok"], float):
         del found["ok"]
     for name in ("writeErrors", "writeConcernError"):

@@ -9,22 +9,22 @@ from typing import Any
 from bson import Binary, CodecOptions, DatetimeMS, Int64, json_util
 from bson.codec_options import DatetimeConversion
 
-_OPTIONS = json_util.JSONOptions(
+_JSON_OPTIONS = json_util.JSONOptions(
     json_mode=json_util.JSONMode.CANONICAL, tz_aware=False, datetime_conversion=DatetimeConversion.DATETIME_MS
 )
 _CODEC: CodecOptions[Any] = CodecOptions(tz_aware=False)
-_WRAPPERS = (
+_WRAPPER_KEYS = (
     *("$binary", "$code", "$date", "$dbPointer", "$maxKey", "$minKey", "$numberDecimal", "$numberDouble"),
     *("$numberLong", "$oid", "$regularExpression", "$symbol", "$timestamp", "$undefined"),
 )
-_INT32 = 2**31
+_INT32_LIMIT = 2**31
 # First millisecond of the year 10000, which `datetime` cannot represent.
 _YEAR_10000 = 253402300800000
 
 
 def is_wrapper(value: Any) -> bool:
     """Return True if a JSON object represents one BSON value."""
-    return isinstance(value, dict) and bool(value) and next(iter(value)) in _WRAPPERS
+    return isinstance(value, dict) and bool(value) and next(iter(value)) in _WRAPPER_KEYS
 
 
 def to_json(value: Any) -> Any:
@@ -36,7 +36,7 @@ def to_json(value: Any) -> Any:
     if isinstance(value, bool) or value is None or type(value) is str:
         return value
     if isinstance(value, int):
-        is_long = isinstance(value, Int64) or not -_INT32 <= value < _INT32
+        is_long = isinstance(value, Int64) or not -_INT32_LIMIT <= value < _INT32_LIMIT
         return {"$numberLong": str(value)} if is_long else int(value)
     if isinstance(value, float) and math.isfinite(value):
         return value
@@ -44,11 +44,11 @@ def to_json(value: Any) -> Any:
         return {"$date": f"{value.as_datetime(_CODEC).isoformat(timespec='milliseconds')}Z"}
     if type(value) is bytes:
         value = Binary(value)
-    return to_json_parts(json_util.default(value, _OPTIONS))
+    return to_json_parts(json_util.default(value, _JSON_OPTIONS))
 
 
 def to_json_parts(wrapper: Any) -> Any:
-    """Convert a value that contains other values: a database reference, or code with a scope."""
+    """Convert the parts of a value that contains other values, such as code with a scope."""
     return wrapper if is_wrapper(wrapper) and "$code" not in wrapper else to_json(wrapper)
 
 
@@ -59,9 +59,9 @@ def from_json(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     parts = {name: from_json(part) for name, part in value.items()}
-    return json_util.object_hook(parts, _OPTIONS) if is_wrapper(value) else parts
+    return json_util.object_hook(parts, _JSON_OPTIONS) if is_wrapper(value) else parts
 
 
-def line(value: Any) -> str:
+def to_line(value: Any) -> str:
     """Return a value as JSON text in one line."""
     return json.dumps(value, ensure_ascii=False)

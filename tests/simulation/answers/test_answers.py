@@ -17,11 +17,11 @@ from gmongo.testing import Deployment
 from tests.simulation.fuzz.grammar import Grammar
 
 from .__main__ import common_answer, main
-from .case import DATA, NAME, Case, cases, difference, files, insert_documents, run_case
-from .notation import from_json, line, to_json
+from .case import DATA_FOLDER, DATABASE_NAME, Case, cases, difference, files, insert_documents, run_case
+from .notation import from_json, to_json, to_line
 
-REFUSED = 115
-KNOWN = DATA.with_name("known_differences.jsonl")
+REFUSED_CODE = 115
+KNOWN = DATA_FOLDER.with_name("known_differences.jsonl")
 
 
 @contextlib.contextmanager
@@ -29,7 +29,7 @@ def simulation(version: str | None = None) -> Iterator[Any]:
     """Yield a database of a simulated replica set with one member."""
     options = {} if version is None else {"version": version}
     with Deployment.replica_set(members=1, log=False, **options) as deployment, MongoClient(deployment.uri) as client:
-        yield client[NAME]
+        yield client[DATABASE_NAME]
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +74,9 @@ def test_case_names_are_unique_in_each_data_file():
 
 
 def test_conversion_from_and_to_json_keeps_types_and_order():
-    text = (DATA / "expressions.jsonl").read_text("utf-8").splitlines()[0]
+    text = (DATA_FOLDER / "expressions.jsonl").read_text("utf-8").splitlines()[0]
     for value in [json.loads(text), {"b": 1, "a": [1.0, {"$numberLong": "1"}, {"$date": "2020-01-01T00:00:00.000Z"}]}]:
-        assert line(to_json(from_json(value))) == line(value)
+        assert to_line(to_json(from_json(value))) == to_line(value)
 
 
 def test_difference_contains_path_of_first_differing_value():
@@ -86,7 +86,7 @@ def test_difference_contains_path_of_first_differing_value():
     assert difference(recorded, [{"n": 1.0, "at": 5}]) == "0.n: recorded 1, answered 1.0"
     assert (
         difference(recorded, [{"at": 5, "n": 1}])
-        == f"0: recorded {line(recorded[0])}, answered {line({'at': 5, 'n': 1})}"
+        == f"0: recorded {to_line(recorded[0])}, answered {to_line({'at': 5, 'n': 1})}"
     )
 
 
@@ -97,7 +97,7 @@ def test_common_answer_replaces_differing_values_by_their_type():
 
 
 def test_check_command_fails_if_answer_of_server_differs(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("tests.simulation.answers.case.DATA", tmp_path)
+    monkeypatch.setattr("tests.simulation.answers.case.DATA_FOLDER", tmp_path)
     path = tmp_path / "some.jsonl"
     path.write_text('{"name": "a count", "documents": [{"_id": 1}], "run": [{"count": "cases"}]}\n')
     with Deployment.replica_set(members=1, log=False, version="6.0.5") as deployment:
@@ -121,7 +121,7 @@ def test_random_reads_have_equal_answers_with_and_without_indexes(seed):
             fields = {name: part for name, part in grammar.case("reads").items() if name != "each"}
             plain = run_case(Case("random", fields), database)
             created, *indexed = run_case(Case("random", {**fields, "run": [create, *fields["run"]]}), database)
-            assert "code" in created or difference(plain, indexed) is None, line(fields)
+            assert "code" in created or difference(plain, indexed) is None, to_line(fields)
 
 
 def test_simulation_rarely_refuses_random_reads_of_supported_operators():
@@ -132,7 +132,7 @@ def test_simulation_rarely_refuses_random_reads_of_supported_operators():
             insert_documents(case, database)
             replies += [database.command(from_json(command), check=False) for command in case.fields["run"]]
     assert 1 not in [reply.get("code") for reply in replies]  # the simulation returns code 1 for an internal error
-    refusals = [reply["errmsg"] for reply in replies if reply.get("code") == REFUSED]
+    refusals = [reply["errmsg"] for reply in replies if reply.get("code") == REFUSED_CODE]
     expected = ("support $", "support a malformed", "support an unsupported keyword of $jsonSchema")
     others = [message for message in refusals if not any(text in message for text in expected)]
     assert len(others) < 0.01 * len(replies), others

@@ -16,18 +16,18 @@ from .compare import differences
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Return 1 if the replies of more than 2 % of the compared cases differ, and 0 otherwise."""
+    """Return 1 if the replies of more than 2 % of all cases differ, and 0 otherwise."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.fields", description=__doc__)
     parser.add_argument("servers", metavar="SERVER", nargs=2, help="a server and a simulated deployment")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=5000)
     options = parser.parse_args(arguments)
-    counts: Counter[str] = Counter()
-    for case, kind, real, simulated in differences(*options.servers, options.seed, options.count, counts):
+    outcome_counts: Counter[str] = Counter()
+    for case, kind, real, simulated in differences(*options.servers, options.seed, options.count, outcome_counts):
         print(f"{kind}: {case.name} {case.fault} on {case.database}: {case.pairs!r:.500}")
         print(f"    server {real!r:.300}\n    simulated {simulated!r:.300}")
-    differing = options.count - counts["same"] - counts["refused"]
-    print(f"{options.count} cases, {differing} differ: {100 * differing / options.count:.2f} %", dict(counts))
+    differing = options.count - outcome_counts["same"] - outcome_counts["refused"]
+    print(f"{options.count} cases, {differing} differ: {100 * differing / options.count:.2f} %", dict(outcome_counts))
     return int(differing > 0.02 * options.count)
 
 

@@ -20,12 +20,12 @@ from bson import Binary, Code, Decimal128, Int64, MaxKey, MinKey, ObjectId, Rege
 
 from tests.simulation.answers.notation import from_json
 
-TEMPLATES = Path(__file__).with_name("templates.jsonl")
-NAME = "gmongo_fields"
+TEMPLATE_FILE = Path(__file__).with_name("templates.jsonl")
+DATABASE_NAME = "gmongo_fields"
 DOCUMENTS = [{"_id": number, "a": number} for number in range(4)]
 _NUMBERS = (1, 0, -1, 3, 2**31, -(2**40))
 # Values that replace the value of a field, with one list for each BSON type.
-VALUES: list[list[Any]] = [
+VALUES_BY_TYPE: list[list[Any]] = [
     [1, 0, -1, 5, 100, -5],
     [Int64(number) for number in (*_NUMBERS, 2**62)],
     [1.0, 0.0, -1.0, 1.5, -0.5, float("nan"), float("inf"), 1e20, 2.0**31],
@@ -44,8 +44,8 @@ VALUES: list[list[Any]] = [
     [MinKey(), MaxKey()],
 ]
 # Fields whose value is a document with any field names, such as a filter.
-FREE = ("filter", "query", "sort", "projection", "fields", "let", "min", "max", "keyPattern", "explain", "customData",
-        "validator", "storageEngine", "q", "u", "key", "document")  # fmt: skip
+FREE_FIELDS = ("filter", "query", "sort", "projection", "fields", "let", "min", "max", "keyPattern", "explain",
+               "customData", "validator", "storageEngine", "q", "u", "key", "document")  # fmt: skip
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Template:
     """A valid command, from which :func:`random_case` derives commands with one fault."""
 
     command: dict[str, Any]
-    database: str = NAME
+    database: str = DATABASE_NAME
     needed: Sequence[str] = ()  # the names of the required fields
     skipped: Sequence[str] = ()  # fields whose value must not be replaced, because the state of the server would change
 
@@ -82,10 +82,10 @@ class Case:
 
 def templates() -> list[Template]:
     """Read the templates from their file."""
-    lines = TEMPLATES.read_text(encoding="utf-8").splitlines()
+    lines = TEMPLATE_FILE.read_text(encoding="utf-8").splitlines()
     loaded = [Template(**{**fields, "command": from_json(fields["command"])}) for fields in map(json.loads, lines)]
     for template in loaded:
-        # A new session ID, because a server may have cached the session of an earlier run.
+        # Use a new session ID, because a server may have cached the session of an earlier run.
         if "lsid" in template.command:
             template.command["lsid"] = {"id": Binary(uuid.uuid4().bytes, 4)}
     return loaded
@@ -109,7 +109,7 @@ def random_case(rng: random.Random, template: Template) -> Case:
     kind = rng.choices(("value", "part", "missing", "unknown", "twice", "database"), (70, 16, 5, 3, 5, 1))[0]
     database, place = template.database, [name for name, _ in pairs].index(target)
     value = template.command[target]
-    if kind == "part" and (target in FREE or not isinstance(value, (dict, list)) or not value):
+    if kind == "part" and (target in FREE_FIELDS or not isinstance(value, (dict, list)) or not value):
         kind = "value"
     if (kind in ("value", "part") and target in template.skipped) or (kind == "missing" and not place):
         kind = "unknown"
@@ -124,13 +124,13 @@ def random_case(rng: random.Random, template: Template) -> Case:
     elif kind == "twice":
         pairs.insert(rng.randrange(place + 1, len(pairs) + 1), (target, rng.choice((value, random_value(rng)))))
     else:
-        database = NAME if database == "admin" else "admin"
+        database = DATABASE_NAME if database == "admin" else "admin"
     return Case(template.command_name, f"{kind} {target}", database, pairs)
 
 
 def random_value(rng: random.Random) -> Any:
     """Return a random value of a random BSON type."""
-    return rng.choice(rng.choice(VALUES))
+    return rng.choice(rng.choice(VALUES_BY_TYPE))
 
 
 def insert_fault(rng: random.Random, value: Any) -> Any:
@@ -145,5 +145,5 @@ def insert_fault(rng: random.Random, value: Any) -> Any:
     if kind == "missing":
         return {key: part for key, part in value.items() if key != name}
     part = value[name]
-    deeper = name not in FREE and isinstance(part, (dict, list)) and part and rng.random() < 0.3
+    deeper = name not in FREE_FIELDS and isinstance(part, (dict, list)) and part and rng.random() < 0.3
     return {**value, name: insert_fault(rng, part) if deeper else random_value(rng)}

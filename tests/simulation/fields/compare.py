@@ -13,14 +13,14 @@ from bson.codec_options import CodecOptions, DatetimeConversion
 
 from tests.simulation.servers.wire_client import WireClient
 
-from .cases import DOCUMENTS, NAME, Case, random_cases
+from .cases import DATABASE_NAME, DOCUMENTS, Case, random_cases
 
 _CODEC: CodecOptions[Any] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_AUTO)
-_EXPIRED = 50  # Error code MaxTimeMSExpired. A slow server returns this code for a valid command.
-# Fields that must be equal in the replies to the commands in `_OF_DATA`.
-_SHOWN = ("ok", "n", "nModified", "values", "upserted", "numIndexesBefore", "numIndexesAfter", "note", "nIndexesWas")
-_SHOWN += ("ns", "dropped", "cursorsNotFound", "cursorsUnknown", "value")
-_OF_DATA = frozenset({
+_EXPIRED_CODE = 50  # Error code MaxTimeMSExpired. A slow server returns this code for a valid command.
+# Fields that must be equal in the replies to the commands in `_DATA_COMMANDS`.
+_COMPARED_FIELDS = ("ok", "n", "nModified", "values", "upserted", "numIndexesBefore", "numIndexesAfter", "note")
+_COMPARED_FIELDS += ("nIndexesWas", "ns", "dropped", "cursorsNotFound", "cursorsUnknown", "value")
+_DATA_COMMANDS = frozenset({
     "find", "insert", "update", "delete", "findAndModify", "aggregate", "count", "distinct", "getMore", "killCursors",
     "createIndexes", "dropIndexes", "listIndexes", "create", "collMod", "drop", "renameCollection", "dropDatabase"
 })  # fmt: skip
@@ -52,27 +52,27 @@ class Client(WireClient):
         To save time, change only the collections and indexes that a case has changed.
         """
         self.run({"killAllSessions": []})
-        listed = self.run({"listCollections": 1}, NAME)["cursor"]["firstBatch"]
+        listed = self.run({"listCollections": 1}, DATABASE_NAME)["cursor"]["firstBatch"]
         changed = [each["name"] for each in listed if each["name"] != "w" or each["options"]]
         for name in changed:
-            self.run({"drop": name}, NAME)
-        indexes = self.run({"listIndexes": "w"}, NAME).get("cursor", {}).get("firstBatch", ())
+            self.run({"drop": name}, DATABASE_NAME)
+        indexes = self.run({"listIndexes": "w"}, DATABASE_NAME).get("cursor", {}).get("firstBatch", ())
         if [index["name"] for index in indexes] != ["_id_", "q"]:
-            self.run({"drop": "w"}, NAME)
-            self.run({"createIndexes": "w", "indexes": [{"key": {"q": 1}, "name": "q"}]}, NAME)
-        self.run({"delete": "w", "deletes": [{"q": {}, "limit": 0}]}, NAME)
-        self.run({"insert": "w", "documents": DOCUMENTS}, NAME)
-        self.run({"dropAllUsersFromDatabase": 1}, NAME)
+            self.run({"drop": "w"}, DATABASE_NAME)
+            self.run({"createIndexes": "w", "indexes": [{"key": {"q": 1}, "name": "q"}]}, DATABASE_NAME)
+        self.run({"delete": "w", "deletes": [{"q": {}, "limit": 0}]}, DATABASE_NAME)
+        self.run({"insert": "w", "documents": DOCUMENTS}, DATABASE_NAME)
+        self.run({"dropAllUsersFromDatabase": 1}, DATABASE_NAME)
 
 
-def compared_parts(case_name: str, reply: dict[str, Any]) -> Any:
+def compared_parts(command_name: str, reply: dict[str, Any]) -> Any:
     """Return the parts of a reply that must be equal on the server and in the simulation."""
     if not reply.get("ok"):
         parts = {name: reply[name] for name in ("ok", "code", "codeName", "errorLabels") if name in reply}
         return {**parts, "fields": list(reply)}
-    if case_name not in _OF_DATA:
+    if command_name not in _DATA_COMMANDS:
         return {"ok": reply["ok"]}
-    shown = {name: reply[name] for name in reply if name in _SHOWN}
+    shown = {name: reply[name] for name in reply if name in _COMPARED_FIELDS}
     if isinstance(shown.get("value"), dict):
         shown["value"] = {name: value for name, value in shown["value"].items() if name != "_id"}
     if "cursor" in reply:
@@ -95,7 +95,7 @@ def outcome(case: Case, server_reply: dict[str, Any], simulation_reply: dict[str
     """Return ``same``, ``refused`` (the simulation does not support the command), or the kind of
     difference.
     """
-    if _EXPIRED in (server_reply.get("code"), simulation_reply.get("code")):
+    if _EXPIRED_CODE in (server_reply.get("code"), simulation_reply.get("code")):
         return "same"
     expected, found = compared_parts(case.name, server_reply), compared_parts(case.name, simulation_reply)
     if bson.encode({"": expected}) == bson.encode({"": found}):
@@ -118,33 +118,33 @@ def _drop_all(client: Client, database: str) -> None:
 
 
 def differences(
-    server_address: str, simulation_address: str, seed: int, count: int, counts: Counter[str]
+    server_address: str, simulation_address: str, seed: int, case_count: int, outcome_counts: Counter[str]
 ) -> Iterator[tuple[Any, ...]]:
-    """Run random cases on a server and a simulated server. Add each outcome to `counts`.
+    """Run random cases on a server and a simulated server. Add each outcome to `outcome_counts`.
 
     Yield the case, the outcome and the two replies of each case whose replies differ.
     """
     clients = [Client(server_address), Client(simulation_address)]
     for client in clients:
         _drop_all(client, "admin")
-        _drop_all(client, NAME)
+        _drop_all(client, DATABASE_NAME)
     dirty = True
-    for case in itertools.islice(random_cases(seed), count):
+    for case in itertools.islice(random_cases(seed), case_count):
         if dirty:
             for client in clients:
                 client.reset()
         replies = [client.reply_to(case.encode()) for client in clients]
-        dirty = any(reply.get("ok") for reply in replies) and case.name not in _HARMLESS
+        dirty = any(reply.get("ok") for reply in replies) and case.name not in _SAFE_COMMANDS
         dirty |= any(name == "startTransaction" for name, _ in case.pairs)
         if dirty and case.database == "admin":
             for client in clients:
                 _drop_all(client, "admin")
         kind = outcome(case, *replies)
-        counts[kind] += 1
+        outcome_counts[kind] += 1
         if kind not in ("same", "refused"):
             yield case, kind, *replies
 
 
-_HARMLESS = frozenset({"find", "count", "distinct", "hello", "isMaster", "ping", "listIndexes", "listCollections",
+_SAFE_COMMANDS = frozenset({"find", "count", "distinct", "hello", "isMaster", "ping", "listIndexes", "listCollections",
                        "listDatabases", "buildInfo", "getParameter", "connectionStatus", "usersInfo", "serverStatus",
                        "getMore", "killCursors", "dbStats", "collStats"})  # fmt: skip

@@ -23,15 +23,15 @@ from gmongo.errors import AutoReconnect, ServerSelectionTimeoutError
 from gmongo.testing import Deployment
 from tests.live.mongod import run_mongod
 from tests.simulation.answers.__main__ import common_answer
-from tests.simulation.answers.case import NAME, Case, difference, run_case
-from tests.simulation.answers.notation import line
+from tests.simulation.answers.case import DATABASE_NAME, Case, difference, run_case
+from tests.simulation.answers.notation import to_line
 
 from .grammar import Grammar
 from .minimise import minimise
 
-LIMIT = 0.003  # Share of the operations whose answers may differ.
-_SHOWN = 40  # Maximum number of cases that the program minimises and prints.
-_REFUSED = 115
+SHARE_LIMIT = 0.003  # Share of the operations whose answers may differ.
+_MAX_SHOWN = 40  # Maximum number of cases that the program minimises and prints.
+_REFUSED_CODE = 115
 
 
 class Comparison:
@@ -66,18 +66,18 @@ class Comparison:
             raise
         except AutoReconnect as error:  # the server closed the connection of a command
             self.counts["closed"] += 1
-            print(f"{error}: {line({**fields, 'run': commands})}", flush=True)
+            print(f"{error}: {to_line({**fields, 'run': commands})}", flush=True)
             return
         answered = self._run(self._simulation, {**fields, "run": commands})
         for index, (wanted, found) in enumerate(zip(recorded, answered, strict=True)):
             differs = difference(wanted, found) is not None
-            refused = _error_code(found) == _REFUSED != _error_code(wanted)
+            refused = _error_code(found) == _REFUSED_CODE != _error_code(wanted)
             case = {**fields, "run": [commands[index]] if each else commands[: index + 1]}
             kind = self._differing_codes(case) if differs and not refused else None
             differs = kind is not None
             self.counts["refused" if refused else "differ" if differs else "same"] += 1
             self.counts[f"{name} {'refused' if refused else 'differ' if differs else 'same'}"] += 1
-            if kind is not None and len(self.shown) < _SHOWN:
+            if kind is not None and len(self.shown) < _MAX_SHOWN:
                 self._print_minimised_case(case, kind)
             if (differs or refused) and not each:
                 break
@@ -103,7 +103,7 @@ class Comparison:
             first, second, found = (
                 self._run(side, fields)[-1] for side in (self._server, self._server, self._simulation)
             )
-            if _error_code(found) != _REFUSED and difference(common_answer(first, second), found) is not None:
+            if _error_code(found) != _REFUSED_CODE and difference(common_answer(first, second), found) is not None:
                 return _error_code(first), _error_code(found)
         # Two runs on the server returned different types, or the minimiser made an invalid case.
         except Exception:
@@ -114,11 +114,11 @@ class Comparison:
         fields = minimise(fields, lambda smaller: self._differing_codes(smaller) == kind)
         answers = self._run_three_times(fields)
         text = difference(common_answer(answers[0][-1], answers[1][-1]), answers[2][-1]) or ""
-        name = line(fields["run"][-1])[:100]
+        name = to_line(fields["run"][-1])[:100]
         if name not in self.shown:
             case = {"name": name, **fields, "answers": common_answer(*answers[:2]), "server": self._version}
             self.shown[name] = case
-            print(f"{line(case)}\n    {text[:300]}", flush=True)
+            print(f"{to_line(case)}\n    {text[:300]}", flush=True)
 
 
 def without_documented_differences(command: Any, reply: Any) -> Any:
@@ -131,11 +131,11 @@ def without_documented_differences(command: Any, reply: Any) -> Any:
         return reply
     fields = {name: _without_details(reply[name]) for name in sorted(reply)}
     if isinstance(fields.get("values"), list):
-        fields["values"] = sorted(fields["values"], key=line)
+        fields["values"] = sorted(fields["values"], key=to_line)
     if isinstance(fields.get("cursor"), dict):
         fields["cursor"] = dict(sorted(fields["cursor"].items()))
-        if any(stage in line(command) for stage in ("$group", "$sortByCount")):
-            fields["cursor"]["firstBatch"] = sorted(fields["cursor"]["firstBatch"], key=line)
+        if any(stage in to_line(command) for stage in ("$group", "$sortByCount")):
+            fields["cursor"]["firstBatch"] = sorted(fields["cursor"]["firstBatch"], key=to_line)
     return fields
 
 
@@ -154,11 +154,11 @@ def _error_code(answer: Any) -> Any:
     return answer.get("code") if isinstance(answer, dict) else None
 
 
-def permitted_share(operations: int) -> float:
-    """Return the share of operations whose answers may differ: :data:`LIMIT` plus three standard
+def permitted_share(operation_count: int) -> float:
+    """Return the share of operations whose answers may differ: :data:`SHARE_LIMIT` plus three standard
     deviations.
     """
-    return LIMIT + 3 * (LIMIT / operations) ** 0.5 if operations else LIMIT
+    return SHARE_LIMIT + 3 * (SHARE_LIMIT / operation_count) ** 0.5 if operation_count else SHARE_LIMIT
 
 
 def commit_seed() -> int:
@@ -183,7 +183,7 @@ def main() -> int:
     """
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="duration (60)")
-    parser.add_argument("--operations", type=int, help="run this number of operations instead of a time")
+    parser.add_argument("--operations", type=int, help="number of operations to run, instead of a duration")
     parser.add_argument("--seed", type=int, help="seed of the random cases; by default, a hash of the commit")
     parser.add_argument("--uri", help="URI of a replica set of one member, with test commands; mongod by default")
     parser.add_argument("--rule", default="scenario", help="grammar rule of each case (scenario)")
@@ -196,7 +196,7 @@ def main() -> int:
         MongoClient(uri) as real,
         MongoClient(deployment.uri) as simulated,
     ):
-        name = f"{NAME}_{seed}"
+        name = f"{DATABASE_NAME}_{seed}"
         comparison = Comparison(real[name], simulated[name])
         counts, end = comparison.counts, monotonic() + options.seconds
         total = 0

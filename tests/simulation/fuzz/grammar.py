@@ -11,8 +11,8 @@ from typing import Any
 RULES: dict[str, list[Any]] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 _REFERENCE = re.compile(r"<([a-z ]+)>")
 # Above this depth of nested rules, the first alternative of each rule ends the nesting.
-_DEPTH = 8
-_REPEATS = {"*": (0, 1, 2, 3), "...": (1, 2, 2, 3)}
+_MAX_DEPTH = 8
+_REPEAT_COUNTS = {"*": (0, 1, 2, 3), "...": (1, 2, 2, 3)}
 
 
 class Grammar:
@@ -25,7 +25,7 @@ class Grammar:
     inserts the fields or elements of its value into its document or list. Digits after the ``+`` make
     the names of several ``+`` fields unique.
 
-    A validator with a `limit` of `$filter` ends `mongod` 6.0.5. Therefore only rules that validators
+    A `limit` of `$filter` in a validator crashes `mongod` 6.0.5. Therefore only rules that validators
     do not use contain the `limit`.
 
     :param rng: the source of the random choices.
@@ -37,7 +37,7 @@ class Grammar:
     def value(self, rule: str, depth: int = 0) -> Any:
         """Return a random value that follows a rule, in the notation of the recorded answers."""
         alternatives = RULES[rule]
-        chosen = alternatives[0] if depth > _DEPTH else self._rng.choice(alternatives)
+        chosen = alternatives[0] if depth > _MAX_DEPTH else self._rng.choice(alternatives)
         return self._expand(chosen, depth + 1)
 
     def case(self, rule: str) -> dict[str, Any]:
@@ -82,9 +82,9 @@ class Grammar:
         return fields
 
     def _expand_elements(self, member: Any, depth: int) -> list[Any]:
-        for suffix, counts in _REPEATS.items():
+        for suffix, counts in _REPEAT_COUNTS.items():
             if isinstance(member, str) and member.endswith(">" + suffix):
-                count = self._rng.choice(counts) if depth <= _DEPTH else counts[0]
+                count = self._rng.choice(counts) if depth <= _MAX_DEPTH else counts[0]
                 return [self._expand(member.removesuffix(suffix), depth) for _ in range(count)]
         return [self._expand(member, depth)]
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tests.simulation.answers.notation import is_wrapper, line
+from tests.simulation.answers.notation import is_wrapper, to_line
 
-_ATTEMPTS = 60
+_MAX_ATTEMPTS = 60
 
 
 def minimise(fields: dict[str, Any], differs: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
@@ -22,9 +22,9 @@ def minimise(fields: dict[str, Any], differs: Callable[[dict[str, Any]], bool]) 
     progress = True
     while progress:
         progress = False
-        for candidate in sorted(_smaller_cases(fields), key=lambda case: len(line(case))):
+        for candidate in sorted(_smaller_cases(fields), key=lambda case: len(to_line(case))):
             attempts += 1
-            if attempts > _ATTEMPTS:
+            if attempts > _MAX_ATTEMPTS:
                 return fields
             if differs(candidate):
                 fields, progress = candidate, True
@@ -36,7 +36,7 @@ def _smaller_cases(fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
     run = fields["run"]
     for index in range(len(run) - 1):
         # The removal of a command would change the command indexes in `$answer`.
-        if "$answer" not in line(run[index + 1 :]):
+        if "$answer" not in to_line(run[index + 1 :]):
             yield {**fields, "run": run[:index] + run[index + 1 :]}
     for name in ("documents", "others"):
         for documents in _smaller_values(fields.get(name, [])):

@@ -10,7 +10,7 @@ import re
 from gmongo import MongoClient
 from gmongo.testing import Deployment
 
-from .__main__ import LIMIT, Comparison, permitted_share
+from .__main__ import SHARE_LIMIT, Comparison, permitted_share
 from .grammar import RULES, Grammar
 from .minimise import minimise
 
@@ -21,7 +21,7 @@ def test_grammar_references_each_rule_and_only_existing_rules():
 
 def test_limit_of_differences_includes_three_standard_deviations():
     shares = [round(permitted_share(number), 5) for number in (0, 5000, 300_000)]
-    assert shares == [LIMIT, 0.00532, 0.0033]
+    assert shares == [SHARE_LIMIT, 0.00532, 0.0033]
 
 
 def test_grammars_with_equal_seeds_produce_equal_cases():
@@ -58,9 +58,9 @@ def test_comparison_counts_difference_and_prints_minimised_case(capsys):
         for family in RULES["scenario"]:
             comparison.run_case(family, grammar.case(family))
         assert comparison.counts["differ"] == 0 < comparison.counts["same"]
-        answers = comparison._run
+        run = comparison._run
         comparison._run = lambda side, fields: [
-            {**reply, "n": 7} if side is second and "n" in reply else reply for reply in answers(side, fields)
+            {**reply, "n": 7} if side is second and "n" in reply else reply for reply in run(side, fields)
         ]
         comparison.run_case("reads", {"each": True, "run": [{"find": "cases"}, {"count": "cases", "query": {"a": 1}}]})
         assert comparison.counts["reads differ"] == 1

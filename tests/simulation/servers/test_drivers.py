@@ -15,7 +15,7 @@ from gmongo.testing import Deployment
 from gmongo.testing.simulation.listener import reserve
 from tests.simulation.servers.wire_client import PATIENCE
 
-KINDS = {
+DEPLOYMENT_FACTORIES = {
     "standalone": Deployment.standalone,
     "replica set": Deployment.replica_set,
     "sharded": Deployment.sharded,
@@ -25,9 +25,9 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", DEPLOYMENT_FACTORIES)
 def test_client_reads_and_writes_on_each_kind_of_deployment(kind):
-    with KINDS[kind]() as deployment, MongoClient(deployment.uri) as client:
+    with DEPLOYMENT_FACTORIES[kind]() as deployment, MongoClient(deployment.uri) as client:
         collection = client.db.people
         collection.insert_many([{"_id": number} for number in range(250)])
         assert len(list(collection.find(batch_size=20))) == 250

@@ -7,10 +7,10 @@ from pymongo import MongoClient
 
 from gmongo.testing import DeploymentProcess, DeploymentThread
 
-WHERE = {"thread": DeploymentThread, "process": DeploymentProcess}
+DEPLOYMENT_CLASSES = {"thread": DeploymentThread, "process": DeploymentProcess}
 
 
-@pytest.mark.parametrize("where", WHERE)
+@pytest.mark.parametrize("where", DEPLOYMENT_CLASSES)
 @pytest.mark.parametrize(
     ("fixture", "hello_field"),
     [
@@ -21,7 +21,7 @@ WHERE = {"thread": DeploymentThread, "process": DeploymentProcess}
 )
 def test_pymongo_connects_to_fixture_of_remote_deployment(request, where, fixture, hello_field):
     deployment = request.getfixturevalue(f"{fixture}_{where}")
-    assert isinstance(deployment, WHERE[where])
+    assert isinstance(deployment, DEPLOYMENT_CLASSES[where])
     with MongoClient(deployment.uri) as client:
         hello = client.admin.command("hello")
         client.db.c.insert_one({})

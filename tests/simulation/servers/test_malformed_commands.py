@@ -50,7 +50,7 @@ def test_malformed_command_returns_no_internal_error(seed):
         ({"count": "c", "skip": 1e20}, None),
     ],
 )
-def test_value_of_wrong_type_is_refused(command, code):
+def test_command_with_unusual_value_returns_expected_code(command, code):
     with Deployment.replica_set(members=1) as deployment, WireClient(deployment.members[0].address) as client:
         assert client.run(command, "admin").get("code") == code
 

@@ -33,7 +33,7 @@ def current_operations_of_stage(client, *stages):
     return client.admin.aggregate([{"$currentOp": {}}, *stages]).to_list()
 
 
-def sleeping_find(client):
+def start_sleeping_find(client):
     def find():
         try:
             return client.shop.orders.find_one({"$where": "sleep(60000) || true"})
@@ -43,22 +43,22 @@ def sleeping_find(client):
     return gevent.spawn(find)
 
 
-FIND = {"op": "query", "ns": "shop.orders"}
+FIND_CONDITIONS = {"op": "query", "ns": "shop.orders"}
 
 
 def test_current_op_lists_running_operation(client):
-    find = sleeping_find(client)
-    eventually(lambda: current_operations(client, **FIND))
-    (shown,) = current_operations(client, **FIND)
+    find = start_sleeping_find(client)
+    eventually(lambda: current_operations(client, **FIND_CONDITIONS))
+    (shown,) = current_operations(client, **FIND_CONDITIONS)
     assert shown["active"] is True and shown["type"] == "op" and shown["appName"] == "tests"
     assert shown["command"]["find"] == "orders" and shown["lsid"] == shown["command"]["lsid"]
-    told = {"host", "desc", "connectionId", "client", "secs_running", "microsecs_running", "waitingForLock"}
-    assert told <= set(shown)
-    (by_stage,) = current_operations_of_stage(client, {"$match": FIND})
+    described_fields = {"host", "desc", "connectionId", "client", "secs_running", "microsecs_running", "waitingForLock"}
+    assert described_fields <= set(shown)
+    (by_stage,) = current_operations_of_stage(client, {"$match": FIND_CONDITIONS})
     assert by_stage["opid"] == shown["opid"] and by_stage["connectionId"] == shown["connectionId"]
     client.admin.command("killOp", op=shown["opid"])
     assert find.get(timeout=5) == 11601
-    assert current_operations(client, **FIND) == []
+    assert current_operations(client, **FIND_CONDITIONS) == []
 
 
 def test_current_op_lists_its_own_command(client):

@@ -27,10 +27,10 @@ from tests.simulation.servers.primaries import await_another_primary
 
 pytestmark = pytest.mark.long
 
-ELSEWHERE = [DeploymentProcess, DeploymentThread]
+REMOTE_CLASSES = [DeploymentProcess, DeploymentThread]
 
 
-@pytest.fixture(scope="module", params=ELSEWHERE, ids=["process", "thread"])
+@pytest.fixture(scope="module", params=REMOTE_CLASSES, ids=["process", "thread"])
 def replica_set(request):
     with request.param.replica_set(3, election_delay=0.02, tags=[{"dc": "a"}], arbiters=1) as deployment:
         yield deployment
@@ -57,13 +57,13 @@ def test_remote_deployment_has_api_of_deployment(replica_set):
 
 def test_remote_member_has_public_api_of_member(replica_set):
     # A remote member lacks these attributes, because only the simulation uses the attributes.
-    inner = {
+    internal_names = {
         "accept", "answer", "await_change", "changed", "cluster", "fail_points", "faults", "forget", "operations",
         "parameters", "service_id", "start", "stop", "topology_version"
     }  # fmt: skip
     with Deployment.replica_set() as here:
-        assert public_names(here.members[0]) - inner <= public_names(replica_set.members[0])
-    assert {name for name in inner if not hasattr(Member, name)} == {
+        assert public_names(here.members[0]) - internal_names <= public_names(replica_set.members[0])
+    assert {name for name in internal_names if not hasattr(Member, name)} == {
         "cluster", "fail_points", "faults", "operations", "parameters", "service_id"
     }  # fmt: skip
 
@@ -252,7 +252,7 @@ def test_async_pymongo_client_writes_after_kill_of_primary(replica_set):
             member.restart()
 
 
-@pytest.mark.parametrize("where", ELSEWHERE)
+@pytest.mark.parametrize("where", REMOTE_CLASSES)
 def test_remote_deployment_trusts_authority_of_this_process(where):
     issued = certificates().issue("ada@example.com", common_name="ada")
     with where.standalone(tls=True, users={"CN=bob": None}) as deployment:
@@ -274,7 +274,7 @@ def test_ssl_context_as_tls_of_process_raises_value_error():
         DeploymentProcess.standalone(tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
 
 
-@pytest.mark.parametrize("where", ELSEWHERE)
+@pytest.mark.parametrize("where", REMOTE_CLASSES)
 @pytest.mark.parametrize(
     ("kind", "settings", "message"),
     [
@@ -288,13 +288,13 @@ def test_invalid_setting_raises_value_error_before_start(where, kind, settings, 
         getattr(where, kind)(**settings)
 
 
-@pytest.mark.parametrize("where", ELSEWHERE)
+@pytest.mark.parametrize("where", REMOTE_CLASSES)
 def test_start_of_deployment_on_port_in_use_raises_error(where):
     with Deployment.standalone() as here, pytest.raises((OSError, RuntimeError), match="in use"):
         where.standalone(port=here.members[0].port).start()
 
 
-@pytest.mark.parametrize("where", ELSEWHERE)
+@pytest.mark.parametrize("where", REMOTE_CLASSES)
 def test_use_of_deployment_before_start_or_after_close_raises_runtime_error(where):
     deployment = where.sharded()
     for _ in range(2):
@@ -318,12 +318,12 @@ def test_close_of_deployment_thread_leaves_no_open_files_and_threads():
 
     with DeploymentThread.replica_set():
         pass
-    before, serving = count_open_files(), deployment_threads()
+    before, threads_before = count_open_files(), deployment_threads()
     for _ in range(20):
         with DeploymentThread.replica_set() as deployment:
             assert deployment.members.primary.alive
     assert count_open_files() <= before + 2
-    assert deployment_threads() == serving
+    assert deployment_threads() == threads_before
 
 
 def test_deployment_thread_in_monkey_patched_program_raises_error():
@@ -346,7 +346,7 @@ def test_deployment_thread_in_monkey_patched_program_raises_error():
     assert "monkey-patched program" in refused and database == "db"
 
 
-WAITING = {
+PROGRAMS = {
     "pymongo": (
         "from pymongo import MongoClient\n"
         "with MongoClient(deployment.uri, serverSelectionTimeoutMS=PATIENCE) as client:\n"
@@ -383,14 +383,14 @@ WAITING = {
 
 @pytest.mark.parametrize(
     ("waiting", "kind"),
-    [*((waiting, "replica_set") for waiting in WAITING), ("pymongo", "standalone"), ("pymongo", "load_balanced")],
+    [*((waiting, "replica_set") for waiting in PROGRAMS), ("pymongo", "standalone"), ("pymongo", "load_balanced")],
 )
 def test_client_that_blocks_event_loop_of_its_deployment_raises_error(waiting, kind):
     before = "import pymongo\n" if "before" in waiting else ""
     program = f"{before}from gmongo.testing import Deployment\ndeployment = Deployment.{kind}().start()\n"
     # On a busy machine, the first timeout may end before the program detects the blocked loop.
     for timeout_ms in ("2_500", "30_000"):
-        command = [sys.executable, "-c", program + WAITING[waiting].replace("PATIENCE", timeout_ms)]
+        command = [sys.executable, "-c", program + PROGRAMS[waiting].replace("PATIENCE", timeout_ms)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
         *_, message = done.stderr.splitlines()
         assert done.returncode == 1
@@ -400,8 +400,8 @@ def test_client_that_blocks_event_loop_of_its_deployment_raises_error(waiting, k
 
 
 def test_operation_succeeds_after_computation_that_blocks_event_loop():
-    # The main thread blocks the event loop twice. Between the blocks, the thread runs a function
-    # whose module name is `socket`.
+    # The main thread blocks the event loop with three sleeps. The second sleep is in a function whose
+    # module name is `socket`.
     program = """
 import pymongo, time, gevent
 from gmongo import MongoClient

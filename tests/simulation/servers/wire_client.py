@@ -66,7 +66,9 @@ class WireClient:
         return reply
 
     def stream(self, command: dict[str, Any]) -> None:
-        """Send a command with the flag exhaustAllowed, so that the server may send several replies."""
+        """Send a command with the flag exhaustAllowed, so that the server may send several
+        replies.
+        """
         self.send(command, flags=EXHAUST_ALLOWED)
 
     def is_closed(self) -> bool:

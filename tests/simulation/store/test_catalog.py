@@ -1,4 +1,6 @@
-"""Tests of collections, views, databases and indexes in a simulated store, and of their statistics."""
+"""Tests of collections, views, databases and indexes in a simulated store, and of their
+statistics.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class ChangeStream:
         self.shell = shell
         pipeline = [{"$changeStream": options}, *stages]
         self.keep_cursor(shell("aggregate", collection, database, pipeline=pipeline, cursor={})["cursor"])
-        self.first = self.events
+        self.first_batch = self.events
 
     def keep_cursor(self, cursor):
         self.cursor, self.token = cursor, cursor["postBatchResumeToken"]
@@ -162,9 +162,9 @@ def test_resumed_stream_has_only_events_after_resume_token(shell, option):
     first = stream.get_more(batchSize=1)[0]
     assert stream.token == first["_id"]
     rest = ChangeStream(shell, "c", **{option: first["_id"]})
-    assert [event["documentKey"]["_id"] for event in rest.first] == [3, 4]
-    assert ChangeStream(shell, "c", **{option: rest.token}).first == []
-    assert len(ChangeStream(shell, "c", **{option: beginning}).first) == 3
+    assert [event["documentKey"]["_id"] for event in rest.first_batch] == [3, 4]
+    assert ChangeStream(shell, "c", **{option: rest.token}).first_batch == []
+    assert len(ChangeStream(shell, "c", **{option: beginning}).first_batch) == 3
     assert error_code_of(ChangeStream, shell, "c", **{option: {"_data": "00"}}) == 260
 
 
@@ -173,7 +173,7 @@ def test_stream_has_events_since_start_at_operation_time(shell):
     time = shell.store.now()
     shell.insert({"_id": 3})
     stream = ChangeStream(shell, "c", startAtOperationTime=time)
-    assert [event["documentKey"]["_id"] for event in stream.first] == [2, 3]
+    assert [event["documentKey"]["_id"] for event in stream.first_batch] == [2, 3]
 
 
 def test_drop_of_collection_invalidates_stream(shell):
@@ -184,7 +184,7 @@ def test_drop_of_collection_invalidates_stream(shell):
     dropped, invalidated = stream.events
     assert error_code_of(ChangeStream, shell, "c", resumeAfter=invalidated["_id"]) == 260
     resumed = ChangeStream(shell, "c", startAfter=invalidated["_id"])
-    assert [event["operationType"] for event in ChangeStream(shell, "c", resumeAfter=dropped["_id"]).first] == [
+    assert [event["operationType"] for event in ChangeStream(shell, "c", resumeAfter=dropped["_id"]).first_batch] == [
         "invalidate"
     ]
     shell.insert({"_id": 9})
@@ -215,7 +215,7 @@ def test_events_of_transaction_appear_at_commit(shell):
     first, second = stream.get_more()
     assert first["clusterTime"] == second["clusterTime"]
     assert (first["lsid"], first["txnNumber"]) == (session.fields["lsid"], 1)
-    assert [one["documentKey"]["_id"] for one in ChangeStream(shell, "c", resumeAfter=first["_id"]).first] == [3]
+    assert [one["documentKey"]["_id"] for one in ChangeStream(shell, "c", resumeAfter=first["_id"]).first_batch] == [3]
 
 
 @pytest.mark.parametrize(

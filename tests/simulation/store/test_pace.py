@@ -27,7 +27,7 @@ MANY = 1500
 def _short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every command pause after every fourth item."""
     monkeypatch.setattr(pacing, "_LONGEST_SLICE", -1.0)
-    monkeypatch.setattr(pacing, "_CHECK_INTERVAL", 4)
+    monkeypatch.setattr(pacing, "_ITEMS_PER_CHECK", 4)
 
 
 DOCUMENTS = [{"_id": n, "k": n * 7919 % MANY, "g": n % 10, "s": f"t{n % 1000}", "a": [1]} for n in range(MANY)]

@@ -73,7 +73,7 @@ def count_examined_records(shell, query, collation=None):
 
 
 @pytest.mark.parametrize(
-    ("keys", "options", "query", "number"),
+    ("keys", "options", "query", "record_count"),
     [
         ({"a": 1}, {}, {"a": 5}, 1),
         ({"a": -1}, {}, {"a": {"$in": [5, 6, 50]}}, 2),
@@ -93,10 +93,10 @@ def count_examined_records(shell, query, collation=None):
         ({"a": 1}, {}, {"b": 5}, 20),
     ],
 )
-def test_query_examines_all_records_unless_query_can_use_index(keys, options, query, number):
+def test_query_examines_all_records_unless_query_can_use_index(keys, options, query, record_count):
     shell = create_index(standalone(), keys, **options)
     shell.insert(*({"_id": n, "a": n, "b": n % 2, "s": str(n)} for n in range(20)))
-    assert count_examined_records(shell, query) == number
+    assert count_examined_records(shell, query) == record_count
 
 
 def test_query_uses_index_only_with_collation_of_index():

@@ -10,7 +10,7 @@ from gmongo.testing.command import CommandError
 
 from .shell import Shell, replica_set, sharded, standalone
 
-TRANSIENT = "TransientTransactionError"
+TRANSIENT_LABEL = "TransientTransactionError"
 
 
 def error_of(call, *args, **kwargs):
@@ -60,7 +60,7 @@ def test_conflicting_write_in_transaction_returns_write_conflict(shell):
     first, second = (start_transaction(shell.with_session()) for _ in range(2))
     first.update({"_id": 1}, {"$set": {"x": 5}})
     error = error_of(second.update, {"_id": 1}, {"$set": {"x": 6}})
-    assert (error.code, error.name, error.labels) == (112, "WriteConflict", [TRANSIENT])
+    assert (error.code, error.name, error.labels) == (112, "WriteConflict", [TRANSIENT_LABEL])
     assert error_of(second.find).code == 251
     first.end_transaction("commitTransaction")
     assert shell.update({"_id": 1}, {"$set": {"x": 7}})["nModified"] == 1
@@ -153,7 +153,7 @@ WRITES_OF_3 = {
     "upsert": lambda shell: shell.update({"_id": 4}, {"$set": {"x": 3}}, upsert=True),
     "findAndModify": lambda shell: shell("findAndModify", "c", query={"_id": 2}, update={"$set": {"x": 3}}),
 }
-of_writes = pytest.mark.parametrize("write", WRITES_OF_3.values(), ids=WRITES_OF_3)
+for_each_write = pytest.mark.parametrize("write", WRITES_OF_3.values(), ids=WRITES_OF_3)
 
 
 @pytest.fixture
@@ -171,7 +171,7 @@ def error_code_of(write, shell):
     return reply["writeErrors"][0]["code"] if "writeErrors" in reply else 0
 
 
-@of_writes
+@for_each_write
 @pytest.mark.parametrize(("end", "code"), [("commitTransaction", 11000), ("abortTransaction", 0)])
 def test_write_waits_for_transaction_with_same_unique_value(shell_with_unique_index, write, end, code):
     transaction = start_transaction(shell_with_unique_index.with_session())
@@ -183,7 +183,7 @@ def test_write_waits_for_transaction_with_same_unique_value(shell_with_unique_in
     assert waiting.get(timeout=5) == code
 
 
-@of_writes
+@for_each_write
 def test_transactions_with_same_unique_value_conflict(shell_with_unique_index, write):
     first, second = (start_transaction(shell_with_unique_index.with_session()) for _ in range(2))
     first.update({"_id": 1}, {"$set": {"x": 3}})
@@ -192,14 +192,14 @@ def test_transactions_with_same_unique_value_conflict(shell_with_unique_index, w
     assert [one["_id"] for one in shell_with_unique_index.find(filter={"x": 3})] == [1]
 
 
-@of_writes
+@for_each_write
 def test_write_of_unique_value_stored_after_snapshot_conflicts(shell_with_unique_index, write):
     transaction = start_transaction(shell_with_unique_index.with_session())
     shell_with_unique_index.insert({"_id": 5, "x": 3})
     assert error_code_of(write, transaction) == 112
 
 
-@of_writes
+@for_each_write
 def test_write_of_unique_value_in_snapshot_returns_duplicate_key_error(shell_with_unique_index, write):
     shell_with_unique_index.insert({"_id": 5, "x": 3})
     transaction = start_transaction(shell_with_unique_index.with_session())
@@ -235,7 +235,7 @@ def test_failed_write_in_transaction_aborts_transaction(shell):
     reply = transaction.insert({"_id": 1}, {"_id": 9}, ordered=False)
     assert [error["code"] for error in reply["writeErrors"]] == [11000]
     error = error_of(transaction.end_transaction, "commitTransaction")
-    assert (error.code, error.labels) == (251, [TRANSIENT])
+    assert (error.code, error.labels) == (251, [TRANSIENT_LABEL])
 
 
 def test_commit_is_idempotent_and_ends_transaction(shell):
@@ -252,7 +252,7 @@ def test_commit_is_idempotent_and_ends_transaction(shell):
 def test_wrong_transaction_number_is_refused(shell):
     session = shell.with_session()
     error = error_of(session.transaction(5).find)
-    assert (error.code, error.labels) == (251, [TRANSIENT])
+    assert (error.code, error.labels) == (251, [TRANSIENT_LABEL])
     start_transaction(session, 5).insert({"_id": 3})
     assert error_of(session.transaction(5, startTransaction=True).find).code == 117
     assert error_of(session.transaction(4).find).code == 225
@@ -310,7 +310,7 @@ def test_mongos_refuses_command_in_transaction_of_other_mongos():
     assert reply["recoveryToken"] == {"recoveryShardId": "shard0"}
     other = Shell(shell.store, "b:1", **session.fields).transaction(1)
     error = error_of(other.find)
-    assert (error.code, error.labels) == (251, [TRANSIENT])
+    assert (error.code, error.labels) == (251, [TRANSIENT_LABEL])
     assert error_of(other.end_transaction, "commitTransaction").code == 251
     token = session.transaction(1).end_transaction("commitTransaction")["recoveryToken"]
     assert other.end_transaction("commitTransaction", recoveryToken=token)["recoveryToken"] == token

@@ -35,10 +35,10 @@ def remaining_ids(shell):
 def test_documents_of_ttl_index_expire():
     shell = replica_set()
     create_ttl_index(shell)
-    token = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]
+    cursor = shell("aggregate", "c", pipeline=[{"$changeStream": {}}], cursor={})["cursor"]
     shell.store.run_due_work(PARAMETERS)
     assert remaining_ids(shell) == ["new", "no date", "missing"]
-    events = shell("getMore", token["id"], collection="c", maxTimeMS=1)["cursor"]["nextBatch"]
+    events = shell("getMore", cursor["id"], collection="c", maxTimeMS=1)["cursor"]["nextBatch"]
     assert [event["operationType"] for event in events] == ["delete", "delete"]
 
 

@@ -1,14 +1,14 @@
 """Make the delays of blocked commands longer in files that test timeouts.
 
 The files delay replies for slightly longer than the client timeout. If a busy machine suspends the
-process for the delay, the reply arrives before the client checks its timeout, and the test fails.
+process during the delay, the reply arrives before the client checks its timeout, and the test fails.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-LEFT_UNANSWERED = frozenset(
+FILES_LEFT_UNANSWERED = frozenset(
     {
         "retryability-legacy-timeouts",
         "auth-network-timeout-error",
@@ -19,7 +19,7 @@ LEFT_UNANSWERED = frozenset(
 )
 """Names of files in which each blocked command must time out."""
 
-_NEVER_MS = 60_000
+_LONG_BLOCK_MS = 60_000
 
 
 def leave_unanswered(value: Any) -> None:
@@ -29,6 +29,6 @@ def leave_unanswered(value: Any) -> None:
             leave_unanswered(each)
     elif isinstance(value, dict):
         if "blockTimeMS" in value:
-            value["blockTimeMS"] = _NEVER_MS
+            value["blockTimeMS"] = _LONG_BLOCK_MS
         for each in value.values():
             leave_unanswered(each)

@@ -21,9 +21,9 @@ from bson.timestamp import Timestamp
 
 from tests.spec.unified.schema import FormatError
 
-_LEAST_INT32, _MOST_INT32 = -(2**31), 2**31 - 1
+_MIN_INT32, _MAX_INT32 = -(2**31), 2**31 - 1
 
-_CLASSES: dict[str, tuple[type, ...]] = {
+_CLASSES_BY_TYPE: dict[str, tuple[type, ...]] = {
     "double": (float,),
     "string": (str,),
     "object": (Mapping, DBRef),
@@ -44,7 +44,7 @@ _CLASSES: dict[str, tuple[type, ...]] = {
     "maxKey": (MaxKey,),
 }
 
-BSON = tuple({kind for kinds in _CLASSES.values() for kind in kinds} | {int})
+BSON_CLASSES = tuple({kind for kinds in _CLASSES_BY_TYPE.values() for kind in kinds} | {int})
 """Python classes of BSON values."""
 
 
@@ -59,10 +59,10 @@ def is_of_type(value: Any, type_name: str) -> bool:
         return is_number(value) or isinstance(value, Decimal128)
     if type_name in ("int", "long"):
         return is_number(value) and isinstance(value, int) and _is_long(value) is (type_name == "long")
-    if type_name not in _CLASSES:
+    if type_name not in _CLASSES_BY_TYPE:
         raise FormatError(f"unknown type {type_name!r}")
-    return isinstance(value, _CLASSES[type_name])
+    return isinstance(value, _CLASSES_BY_TYPE[type_name])
 
 
 def _is_long(value: int) -> bool:
-    return isinstance(value, Int64) or not _LEAST_INT32 <= value <= _MOST_INT32
+    return isinstance(value, Int64) or not _MIN_INT32 <= value <= _MAX_INT32

@@ -9,16 +9,16 @@ from typing import Any
 from gmongo import MongoClient
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult
 from gmongo.server_api import ServerApi
-from tests.spec.unified.deployments import TOKEN, RunningDeployment, remove_user
+from tests.spec.unified.deployments import OIDC_TOKEN, RunningDeployment, remove_user
 from tests.spec.unified.encryption import auto_encryption_options
-from tests.spec.unified.events import KINDS, Observer
+from tests.spec.unified.events import EVENTS, Observer
 from tests.spec.unified.logs import LogCollector
 from tests.spec.unified.matching import Mismatch
 from tests.spec.unified.schema import FormatError
 from tests.spec.unified.spans import SpanCollector
 from tests.spec.unified.values import check_known
 
-_FIELDS = frozenset(
+_CLIENT_FIELDS = frozenset(
     {
         "id",
         "uriOptions",
@@ -35,7 +35,7 @@ _FIELDS = frozenset(
     }
 )
 
-_STORABLE = frozenset(f"{name[0].upper()}{name[1:]}" for kind in ("cmap", "command") for name in KINDS[kind])
+_STORABLE_EVENTS = frozenset(f"{name[0].upper()}{name[1:]}" for kind in ("cmap", "command") for name in EVENTS[kind])
 
 _OIDC = "MONGODB-OIDC"
 
@@ -44,14 +44,14 @@ class TokenCallback(OIDCCallback):
     """OIDC callback that returns the token which the simulated deployments accept."""
 
     def fetch(self, context: OIDCCallbackContext) -> OIDCCallbackResult:
-        return OIDCCallbackResult(TOKEN)
+        return OIDCCallbackResult(OIDC_TOKEN)
 
 
 class ClientEntity:
     """Client of a case, with its recorded events, log messages and spans."""
 
     def __init__(self, spec: Mapping[str, Any], deployment: RunningDeployment, defaults: Mapping[str, Any]) -> None:
-        check_known(spec, _FIELDS, "a client")
+        check_known(spec, _CLIENT_FIELDS, "a client")
         self.name: str = spec["id"]
         self.recorder = Observer(
             spec.get("observeEvents", ()),
@@ -78,7 +78,7 @@ class ClientEntity:
         entities: dict[str, list[Any]] = {}
         for definition in definitions:
             check_known(definition, {"id", "events"}, "stored events")
-            check_known(definition["events"], _STORABLE, "stored events")
+            check_known(definition["events"], _STORABLE_EVENTS, "stored events")
             self.recorder.store(definition["events"], entities.setdefault(definition["id"], []))
         return entities
 
@@ -91,10 +91,10 @@ class ClientEntity:
             raise Mismatch(f"the pools of {self.name} have no {size} connections after {seconds} s")
 
     def _pools_have_connections(self, size: int) -> bool:
-        return self._pools_are_ready() and self.recorder.ready_connections >= size * self.recorder.ready_pools
+        return self._pools_are_ready() and self.recorder.ready_connection_count >= size * self.recorder.ready_pool_count
 
     def _pools_are_ready(self) -> bool:
-        return self.recorder.ready_pools >= len(self.client.topology_description.server_descriptions())
+        return self.recorder.ready_pool_count >= len(self.client.topology_description.server_descriptions())
 
     def wait_for_discovery(self) -> None:
         """Wait until the client has discovered all servers, and has logged the messages of the

@@ -17,17 +17,17 @@ from tests.spec.unified.requirements import Setting
 from tests.spec.unified.schema import FormatError
 
 USER, PASSWORD = "runner", "secret"
-TOKEN = "runner-token"
+OIDC_TOKEN = "runner-token"
 """Token for MONGODB-OIDC on deployments with authentication."""
 
-_STARTS: Mapping[str, Callable[..., Deployment]] = {
+_FACTORIES: Mapping[str, Callable[..., Deployment]] = {
     "single": Deployment.standalone,
     "replicaset": Deployment.replica_set,
     "sharded": Deployment.sharded,
     "load-balanced": Deployment.load_balanced,
 }
 
-HARMLESS = (11601, 13, 59)
+HARMLESS_CODES = (11601, 13, 59)
 """Ignored error codes of killAllSessions: Interrupted, Unauthorized, CommandNotFound."""
 
 
@@ -38,9 +38,9 @@ class RunningDeployment:
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
-        access = {"users": {USER: PASSWORD}, "oidc_tokens": {TOKEN: USER}} if setting.auth else {}
+        access = {"users": {USER: PASSWORD}, "oidc_tokens": {OIDC_TOKEN: USER}} if setting.auth else {}
         parameters = dict(setting.parameters)
-        start = _STARTS[setting.topology]
+        start = _FACTORIES[setting.topology]
         self._deployment = start(version=setting.version, parameters=parameters, log=False, **access)
         self._deployment.start()
         recorder = Observer((), (), False)
@@ -50,7 +50,7 @@ class RunningDeployment:
         # Wait until the internal client has discovered its servers, so that all later messages of a
         # discovery belong to clients of cases.
         servers = self.internal.topology_description.server_descriptions()
-        recorder.wait_until(lambda: recorder.ready_pools == len(servers))
+        recorder.wait_until(lambda: recorder.ready_pool_count == len(servers))
 
     def close(self) -> None:
         self.internal.close()
@@ -100,7 +100,7 @@ class RunningDeployment:
         try:
             self.internal.admin.command({"killAllSessions": []})
         except OperationFailure as error:
-            if error.code not in HARMLESS:
+            if error.code not in HARMLESS_CODES:
                 raise
 
 

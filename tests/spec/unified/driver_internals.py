@@ -10,7 +10,7 @@ from gmongo.client_session import ClientSession
 from gmongo.options import rules
 from gmongo.sdam import monitor
 
-_LEAST_SECONDS = 0.02
+_MIN_HEARTBEAT_SECONDS = 0.02
 
 
 def transaction_state(session: ClientSession) -> str:
@@ -36,10 +36,12 @@ def is_dirty(session: ClientSession) -> bool:
 
 @contextmanager
 def quick_heartbeats() -> Iterator[None]:
-    """While the block runs, permit heartbeat intervals that are shorter than the minimum of 500 ms."""
+    """While the block runs, permit heartbeat intervals that are shorter than the minimum of
+    500 ms.
+    """
     with (
-        patch.object(monitor, "MIN_HEARTBEAT_FREQUENCY", _LEAST_SECONDS),
-        patch.object(rules, "MIN_HEARTBEAT_SECONDS", _LEAST_SECONDS),
+        patch.object(monitor, "MIN_HEARTBEAT_FREQUENCY", _MIN_HEARTBEAT_SECONDS),
+        patch.object(rules, "MIN_HEARTBEAT_SECONDS", _MIN_HEARTBEAT_SECONDS),
     ):
         yield
 

@@ -31,9 +31,9 @@ LOCAL_KEY = (
     "Mng0NCt4ZHVUYUJCa1kxNkVyNUR1QURhZ2h2UzR2d2RrZzh0cFBwM3R6NmdWMDFBMUN3YkQ5aXRRMkhGRGdQV09wOGVNYUMxT2k3NjZKelhaQmRC"
     "ZGJkTXVyZG9uSjFk"
 )
-_HOSTS = ("kms.us-east-1.amazonaws.com", "kms.us-east-2.amazonaws.com", "login.microsoftonline.com")
-_HOSTS += ("*.vault.azure.net", "oauth2.googleapis.com", "cloudkms.googleapis.com", "localhost")
-_AUTO = {
+_KMS_HOSTS = ("kms.us-east-1.amazonaws.com", "kms.us-east-2.amazonaws.com", "login.microsoftonline.com")
+_KMS_HOSTS += ("*.vault.azure.net", "oauth2.googleapis.com", "cloudkms.googleapis.com", "localhost")
+_OPTION_NAMES = {
     "keyVaultNamespace": "key_vault_namespace",
     "kmsProviders": "kms_providers",
     "schemaMap": "schema_map",
@@ -48,8 +48,8 @@ def auto_encryption_options(spec: Mapping[str, Any]) -> AutoEncryptionOpts:
     """Convert ``autoEncryptOpts`` of a client entity to AutoEncryptionOpts."""
     from gmongo.encryption_options import AutoEncryptionOpts
 
-    check_known(spec, {*_AUTO, "extraOptions"}, "autoEncryptOpts")
-    options = {_AUTO[name]: value for name, value in spec.items() if name in _AUTO}
+    check_known(spec, {*_OPTION_NAMES, "extraOptions"}, "autoEncryptOpts")
+    options = {_OPTION_NAMES[name]: value for name, value in spec.items() if name in _OPTION_NAMES}
     providers = options["kms_providers"] = kms_providers(options["kms_providers"])
     return AutoEncryptionOpts(
         **options,
@@ -122,7 +122,7 @@ def _private_key() -> str:
 @functools.cache
 def _kms_server() -> KmsServer:
     context = SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificates().issue(*_HOSTS))
+    context.load_cert_chain(certificates().issue(*_KMS_HOSTS))
     return KmsServer(context).__enter__()
 
 

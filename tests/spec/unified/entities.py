@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gmongo.client_session import ClientSession, TransactionOptions
 from gmongo.collection import Collection
 from gmongo.gridfs import GridFSBucket
-from tests.spec.unified.bson_types import BSON
+from tests.spec.unified.bson_types import BSON_CLASSES
 from tests.spec.unified.clients import ClientEntity
 from tests.spec.unified.cursors import CursorEntity
 from tests.spec.unified.encryption import client_encryption
@@ -51,7 +51,7 @@ class Entities:
             self.add(name, Entity("cursor", result, client))
         elif isinstance(result, Collection):
             self.add(name, Entity("collection", result, client))
-        elif isinstance(result, BSON) and result is not None:
+        elif isinstance(result, BSON_CLASSES) and result is not None:
             self.add(name, Entity("value", result))
         else:
             raise FormatError(f"the result for {name!r} cannot be an entity: {result!r}")
@@ -90,7 +90,7 @@ class Entities:
 
 
 def create(run: Run, specs: list[Mapping[str, Any]]) -> None:
-    """Create the entities that `specs` defines, in their order."""
+    """Create the entities that `specs` defines, in the order of `specs`."""
     for spec in specs:
         if len(spec) != 1:
             raise FormatError(f"an entity must have one type, was {spec}")

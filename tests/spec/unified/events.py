@@ -12,7 +12,7 @@ import gevent
 from bson.objectid import ObjectId
 from gevent.event import Event
 
-from gmongo.events.command import SENSITIVE
+from gmongo.events.command import SENSITIVE_COMMANDS
 from gmongo.monitoring import CommandStartedEvent
 from tests.spec.unified.matching import Matcher, Mismatch
 from tests.spec.unified.schema import FormatError
@@ -20,8 +20,8 @@ from tests.support.listeners import ForwardingListener
 
 SECONDS_TO_WAIT = 10
 
-_COMMAND = ("commandStartedEvent", "commandSucceededEvent", "commandFailedEvent")
-_POOL = (
+_COMMAND_EVENTS = ("commandStartedEvent", "commandSucceededEvent", "commandFailedEvent")
+_POOL_EVENTS = (
     "poolCreatedEvent",
     "poolReadyEvent",
     "poolClearedEvent",
@@ -34,7 +34,7 @@ _POOL = (
     "connectionCheckedOutEvent",
     "connectionCheckedInEvent",
 )
-_DISCOVERY = (
+_DISCOVERY_EVENTS = (
     "serverDescriptionChangedEvent",
     "topologyDescriptionChangedEvent",
     "topologyOpeningEvent",
@@ -43,14 +43,14 @@ _DISCOVERY = (
     "serverHeartbeatSucceededEvent",
     "serverHeartbeatFailedEvent",
 )
-KINDS: Mapping[str, tuple[str, ...]] = {"command": _COMMAND, "cmap": _POOL, "sdam": _DISCOVERY}
+EVENTS: Mapping[str, tuple[str, ...]] = {"command": _COMMAND_EVENTS, "cmap": _POOL_EVENTS, "sdam": _DISCOVERY_EVENTS}
 """Names of events by ``eventType``."""
 
-_ALL = frozenset(name for names in KINDS.values() for name in names)
-_HELLOS = frozenset({"hello", "ismaster"})
+_ALL_EVENTS = frozenset(name for names in EVENTS.values() for name in names)
+_HELLO_COMMANDS = frozenset({"hello", "ismaster"})
 
 # Class name of an event -> name of the event in the unified test format, if the names differ.
-_NAMES = {"TopologyOpenedEvent": "topologyOpeningEvent"}
+_EVENT_NAMES = {"TopologyOpenedEvent": "topologyOpeningEvent"}
 
 Recorded = tuple[str, Any]
 
@@ -60,17 +60,17 @@ class Observer(ForwardingListener):
 
     def __init__(self, event_names: Iterable[str], ignored_commands: Iterable[str], sensitive: bool) -> None:
         self._event_names = frozenset(event_names)
-        if not self._event_names <= _ALL:
-            raise FormatError(f"unknown events {sorted(self._event_names - _ALL)}")
+        if not self._event_names <= _ALL_EVENTS:
+            raise FormatError(f"unknown events {sorted(self._event_names - _ALL_EVENTS)}")
         self._ignored_commands = frozenset(name.lower() for name in (*ignored_commands, "configureFailPoint"))
         self._sensitive = sensitive
         self._hidden_requests: set[int] = set()
         self._changed = Event()
         self._stores: list[tuple[frozenset[str], list[Any]]] = []
         self.listening = True
-        self.connections_checked_out = 0
-        self.ready_connections = 0
-        self.ready_pools = 0
+        self.checked_out_count = 0
+        self.ready_connection_count = 0
+        self.ready_pool_count = 0
         self.topology_id: Any = None
         self.events: list[Recorded] = []
 
@@ -82,7 +82,7 @@ class Observer(ForwardingListener):
 
     def handle(self, event: Any) -> None:
         kind = type(event).__name__
-        name = _NAMES.get(kind, kind[0].lower() + kind[1:])
+        name = _EVENT_NAMES.get(kind, kind[0].lower() + kind[1:])
         self._count(name)
         if name == "topologyOpeningEvent":
             self.topology_id = event.topology_id
@@ -94,18 +94,18 @@ class Observer(ForwardingListener):
         for names, entity in self._stores:
             if kind in names:
                 entity.append({"name": kind, "observedAt": time.time()})
-        if name in self._event_names and not (name in _COMMAND and self._is_ignored(event)):
+        if name in self._event_names and not (name in _COMMAND_EVENTS and self._is_ignored(event)):
             self.events.append((name, event))
 
     def _count(self, name: str) -> None:
         if name == "connectionCheckedOutEvent":
-            self.connections_checked_out += 1
+            self.checked_out_count += 1
         elif name == "connectionCheckedInEvent":
-            self.connections_checked_out -= 1
+            self.checked_out_count -= 1
         elif name == "connectionReadyEvent":
-            self.ready_connections += 1
+            self.ready_connection_count += 1
         elif name == "poolReadyEvent":
-            self.ready_pools += 1
+            self.ready_pool_count += 1
 
     def _is_ignored(self, event: Any) -> bool:
         name = event.command_name.lower()
@@ -115,13 +115,13 @@ class Observer(ForwardingListener):
             return False
         # An empty command is a hello with authentication, which the driver redacts. The request ID
         # identifies its end event, which is not redacted.
-        if name in _HELLOS and isinstance(event, CommandStartedEvent) and not event.command:
+        if name in _HELLO_COMMANDS and isinstance(event, CommandStartedEvent) and not event.command:
             self._hidden_requests.add(event.request_id)
-        return name in SENSITIVE or event.request_id in self._hidden_requests
+        return name in SENSITIVE_COMMANDS or event.request_id in self._hidden_requests
 
     def events_of_kind(self, kind: str) -> list[Recorded]:
         """Return the recorded events whose ``eventType`` is `kind`."""
-        return [recorded for recorded in self.events if recorded[0] in KINDS[kind]]
+        return [recorded for recorded in self.events if recorded[0] in EVENTS[kind]]
 
     def text(self) -> str:
         """Return all recorded events as text."""

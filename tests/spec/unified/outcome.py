@@ -1,4 +1,4 @@
-"""Insert the initial data of a case, and compare the data at its end with ``outcome``."""
+"""Insert the initial data of a case, and compare the data at the end of the case with ``outcome``."""
 
 from __future__ import annotations
 

@@ -18,17 +18,17 @@ VERSIONS = ("8.0", "7.0", "6.0", "5.0", "4.4", "4.2", "8.2")
 MECHANISMS = ("SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-OIDC")
 """Authentication mechanisms that deployments with users support."""
 
-# Server parameters that all deployments have. A deployment sets a parameter in `_SETTABLE` only if
-# a case requires the parameter.
+# Server parameters that all deployments have. A deployment sets a parameter in
+# `_SETTABLE_PARAMETERS` only if a case requires the parameter.
 _PARAMETERS = {"enableTestCommands": True, "requireApiVersion": False}
-_SETTABLE = frozenset({"acceptApiVersion2"})
+_SETTABLE_PARAMETERS = frozenset({"acceptApiVersion2"})
 
 try:
     from pymongocrypt.binding import libmongocrypt_version
 except ImportError:
-    LIBMONGOCRYPT = None
+    LIBMONGOCRYPT_VERSION = None
 else:
-    LIBMONGOCRYPT = version(libmongocrypt_version())
+    LIBMONGOCRYPT_VERSION = version(libmongocrypt_version())
 """Version of libmongocrypt, or None if libmongocrypt is not installed."""
 
 # Both names mean the same topology, because each shard of a supported version is a replica set.
@@ -64,7 +64,7 @@ def _settings_of_topology(topology: str, levels: Sequence[Sequence[Mapping[str, 
         chosen = [_satisfied_requirement(level, topology, number, auth) for level in levels if level is not None]
         if None not in chosen:
             items = (item for each in chosen if each for item in each.get("serverParameters", {}).items())
-            parameters = tuple(sorted(item for item in dict(items).items() if item[0] in _SETTABLE))
+            parameters = tuple(sorted(item for item in dict(items).items() if item[0] in _SETTABLE_PARAMETERS))
             yield Setting(topology, number, auth, parameters)
 
 
@@ -87,7 +87,7 @@ class DeploymentProperties:
 
 
 def unmet_requirements(requirement: Mapping[str, Any], properties: DeploymentProperties) -> list[str]:
-    """Return those fields of a requirement that a deployment does not satisfy."""
+    """Return the fields of a requirement that a deployment does not satisfy."""
     checks: Mapping[str, Callable[[Any], bool]] = {
         "minServerVersion": lambda least: version(properties.version) >= version(least),
         "maxServerVersion": lambda most: version(properties.version) <= version(most),
@@ -103,9 +103,9 @@ def unmet_requirements(requirement: Mapping[str, Any], properties: DeploymentPro
 
 def _can_have_encryption(required: bool | Mapping[str, Any]) -> bool:
     if isinstance(required, bool):
-        return required is (LIBMONGOCRYPT is not None)
-    return LIBMONGOCRYPT is not None and version(required["minLibmongocryptVersion"]) <= LIBMONGOCRYPT
+        return required is (LIBMONGOCRYPT_VERSION is not None)
+    return LIBMONGOCRYPT_VERSION is not None and version(required["minLibmongocryptVersion"]) <= LIBMONGOCRYPT_VERSION
 
 
 def _can_have_parameters(required: Mapping[str, Any]) -> bool:
-    return all(name in _SETTABLE or _PARAMETERS.get(name) == value for name, value in required.items())
+    return all(name in _SETTABLE_PARAMETERS or _PARAMETERS.get(name) == value for name, value in required.items())

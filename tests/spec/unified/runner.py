@@ -38,10 +38,10 @@ _NO_EXPECTATION = object()
 
 # Option for client entities, and its default value in ms. The interval is short, so that a client
 # recovers quickly from fail points.
-_HEARTBEATS, _QUICK_MS = "heartbeatFrequencyMS", 40
+_HEARTBEAT_OPTION, _QUICK_HEARTBEAT_MS = "heartbeatFrequencyMS", 40
 
-_LONGEST_SECONDS = 30
-_PATIENCE = 5  # Seconds for which the runner waits for expected events after the last operation.
+_CASE_TIMEOUT_SECONDS = 30
+_EVENT_WAIT_SECONDS = 5  # Seconds for which the runner waits for expected events after the last operation.
 
 
 class Run:
@@ -68,14 +68,14 @@ class Run:
     def run(self) -> None:
         """Run the case."""
         with ExitStack() as stack:
-            if _HEARTBEATS not in str(self._case) + str(self._document.get("createEntities")):
+            if _HEARTBEAT_OPTION not in str(self._case) + str(self._document.get("createEntities")):
                 stack.enter_context(quick_heartbeats())
-                self.client_options = {_HEARTBEATS: _QUICK_MS, **self.client_options}
+                self.client_options = {_HEARTBEAT_OPTION: _QUICK_HEARTBEAT_MS, **self.client_options}
             if self.expects_logs:
                 stack.enter_context(complete_documents_in_logs())
             stack.callback(self._clean_up)
-            too_long = AssertionError(f"the case has not ended within {_LONGEST_SECONDS} s")
-            stack.enter_context(gevent.Timeout(_LONGEST_SECONDS, too_long))
+            too_long = AssertionError(f"the case has not ended within {_CASE_TIMEOUT_SECONDS} s")
+            stack.enter_context(gevent.Timeout(_CASE_TIMEOUT_SECONDS, too_long))
             self.cluster_time = insert_initial_data(self.deployment.internal, self._document.get("initialData", []))
             self.deployment.synchronize_mongos(self._document)
             entity_factory.create(self, self._document.get("createEntities", []))
@@ -91,7 +91,7 @@ class Run:
         for expected in self._case.get("expectEvents", []):
             recorder = self.entities.client(expected["client"]).recorder
             kind, count = expected.get("eventType", "command"), len(expected["events"])
-            recorder.wait_until(lambda: len(recorder.events_of_kind(kind)) >= count, _PATIENCE)  # noqa: B023
+            recorder.wait_until(lambda: len(recorder.events_of_kind(kind)) >= count, _EVENT_WAIT_SECONDS)  # noqa: B023
 
     def _stop_listening(self) -> None:
         for each in self.entities.objects_of_kind("client"):
@@ -107,13 +107,13 @@ class Run:
         for expected in self._case.get("expectEvents", []):
             self.event_matcher.check_all(expected, self.entities.client(expected["client"]).recorder)
         for expected in self._case.get("expectLogMessages", []):
-            logged = self.entities.client(expected["client"])
-            assert logged.logs is not None, f"{logged.name} does not observe log messages"
-            check_logs(expected, logged.logs.records_of_topology(logged.recorder.topology_id), self._matcher)
+            log_client = self.entities.client(expected["client"])
+            assert log_client.logs is not None, f"{log_client.name} does not observe log messages"
+            check_logs(expected, log_client.logs.records_of_topology(log_client.recorder.topology_id), self._matcher)
         for expected in self._case.get("expectTracingMessages", []):
-            traced = self.entities.client(expected["client"])
-            assert traced.spans is not None, f"{traced.name} does not observe tracing messages"
-            check_spans(expected, traced.spans.trees(), self._matcher)
+            span_client = self.entities.client(expected["client"])
+            assert span_client.spans is not None, f"{span_client.name} does not observe tracing messages"
+            check_spans(expected, span_client.spans.trees(), self._matcher)
         check_outcome(self.deployment.internal, self._case.get("outcome", []))
 
     def _clean_up(self) -> None:

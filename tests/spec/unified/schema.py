@@ -16,7 +16,7 @@ from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
 
 from tests.spec.specifications import path_of
 
-NEWEST = (1, 28)
+NEWEST_VERSION = (1, 28)
 """Newest supported version of the format."""
 
 
@@ -35,8 +35,8 @@ def check(document: Mapping[str, Any]) -> None:
 def check_version(text: str) -> None:
     """Check that the runner supports a version of the format."""
     major, minor = version(text)[:2]
-    if major != NEWEST[0] or minor > NEWEST[1]:
-        raise FormatError(f"schemaVersion must be 1.0 to {NEWEST[0]}.{NEWEST[1]}, was {text}")
+    if major != NEWEST_VERSION[0] or minor > NEWEST_VERSION[1]:
+        raise FormatError(f"schemaVersion must be 1.0 to {NEWEST_VERSION[0]}.{NEWEST_VERSION[1]}, was {text}")
 
 
 @cache

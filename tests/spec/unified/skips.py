@@ -26,9 +26,9 @@ NOT_IN_GMONGO = "not in gmongo"
 NOT_SIMULATED = "not in the simulation"
 WRONG_HERE = "wrong here"
 REQUIREMENT = "requirement"
-BY_THE_TEST = "skipped by the test"
+SKIPPED_BY_TEST = "skipped by the test"
 
-CLASSES = (NOT_IN_GMONGO, NOT_SIMULATED, WRONG_HERE, REQUIREMENT, BY_THE_TEST)
+RULE_KINDS = (NOT_IN_GMONGO, NOT_SIMULATED, WRONG_HERE, REQUIREMENT, SKIPPED_BY_TEST)
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class CaseOnTopology:
 class Rule:
     """Rule that describes cases that do not pass.
 
-    :param kind: One of the kinds in :data:`CLASSES`.
+    :param kind: One of the kinds in :data:`RULE_KINDS`.
     :param reason: Text that explains why the cases do not pass.
     :param words: The rule applies to cases that contain at least one of these words. An empty set
         permits any case.
@@ -124,11 +124,11 @@ def _expected_failure(reason: str, files: str, cases: str = "*", topology: str =
     return Rule(WRONG_HERE, reason, files=files, cases=cases, topology=topology)
 
 
-_ENCRYPTS = frozenset({"autoEncryptOpts", "clientEncryption"})
+_ENCRYPTION_WORDS = frozenset({"autoEncryptOpts", "clientEncryption"})
 
 
 def _not_simulated(reason: str, files: str, cases: str = "*", skip_condition: Callable[[], bool] | None = None) -> Rule:
-    return Rule(NOT_SIMULATED, reason, _ENCRYPTS, files, cases, skip_condition=skip_condition)
+    return Rule(NOT_SIMULATED, reason, _ENCRYPTION_WORDS, files, cases, skip_condition=skip_condition)
 
 
 @cache
@@ -139,15 +139,15 @@ def _encrypted_fields_are_ignored() -> bool:
     return not reply["hasEncryptedPlaceholders"]
 
 
-_WRAPPED = "the simulated key management service cannot decrypt the data key of a real service"
-_QUERYABLE = "Queryable Encryption: the analysis of commands, and encrypted fields on servers"
-_ANALYSIS = "the analysis of such commands or schemas by mongocryptd"
+_WRAPPED_KEY_REASON = "the simulated key management service cannot decrypt the data key of a real service"
+_QUERYABLE_REASON = "Queryable Encryption: the analysis of commands, and encrypted fields on servers"
+_ANALYSIS_REASON = "the analysis of such commands or schemas by mongocryptd"
 
 RULES: tuple[Rule, ...] = (
-    *(_not_simulated(_WRAPPED, **row) for row in rows(__file__, "wrapped")),
-    *(_not_simulated(_ANALYSIS, **row) for row in rows(__file__, "analysis")),
+    *(_not_simulated(_WRAPPED_KEY_REASON, **row) for row in rows(__file__, "wrapped")),
+    *(_not_simulated(_ANALYSIS_REASON, **row) for row in rows(__file__, "analysis")),
     *(
-        _not_simulated(_QUERYABLE, **row, skip_condition=_encrypted_fields_are_ignored)
+        _not_simulated(_QUERYABLE_REASON, **row, skip_condition=_encrypted_fields_are_ignored)
         for row in rows(__file__, "queryable")
     ),
     # Rules for cases of features that PyMongo or gmongo does not have.

@@ -64,8 +64,8 @@ class SpanCollector(SpanProcessor):
         trees = {span.context.span_id: SpanTree(span.name, _attributes(span)) for span in ended}
         roots = []
         for span in ended:
-            above = None if span.parent is None else trees.get(span.parent.span_id)
-            (roots if above is None else above.nested).append(trees[span.context.span_id])
+            parent_tree = None if span.parent is None else trees.get(span.parent.span_id)
+            (roots if parent_tree is None else parent_tree.nested).append(trees[span.context.span_id])
         return roots
 
 

@@ -38,7 +38,7 @@ CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
 }
 """Conversion of each common option."""
 
-_LIMIT = "timeoutMS"
+_TIMEOUT_OPTION = "timeoutMS"
 
 
 def common_options(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def common_options(document: Mapping[str, Any]) -> dict[str, Any]:
 def database_options(document: Mapping[str, Any]) -> dict[str, Any]:
     """Convert options of a database or a collection to keyword arguments."""
     rest = dict(document)
-    timeout_ms = rest.pop(_LIMIT, None)
+    timeout_ms = rest.pop(_TIMEOUT_OPTION, None)
     return {**common_options(rest), "timeout_ms": timeout_ms}
 
 

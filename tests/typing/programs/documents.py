@@ -1,4 +1,6 @@
-"""The document type of a client is also the document type of its databases, collections and results."""
+"""The document type of a client is also the document type of its databases, collections and
+results.
+"""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 Scram = Literal["SCRAM-SHA-1", "SCRAM-SHA-256"]
 
-# The lowest iteration count that clients accept. With this count, the derivation of keys blocks the event loop for
-# milliseconds.
-_ITERATIONS = 4096
+# The lowest iteration count that clients accept. With this count, the derivation of keys blocks the
+# event loop for milliseconds.
+_ITERATION_COUNT = 4096
 _DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
 _SALT_SIZES = {"SCRAM-SHA-1": 16, "SCRAM-SHA-256": 28}
 
@@ -42,10 +42,10 @@ class Credentials:
             secret = hashlib.md5(f"{name}:mongo:{password}".encode(), usedforsecurity=False).hexdigest()
         else:
             secret = saslprep(password)
-        salted = hashlib.pbkdf2_hmac(digest, secret.encode(), salt, _ITERATIONS)
-        client_key = hmac.digest(salted, b"Client Key", digest)
+        salted_password = hashlib.pbkdf2_hmac(digest, secret.encode(), salt, _ITERATION_COUNT)
+        client_key = hmac.digest(salted_password, b"Client Key", digest)
         stored_key = hashlib.new(digest, client_key).digest()
-        return Credentials(digest, salt, stored_key, hmac.digest(salted, b"Server Key", digest))
+        return Credentials(digest, salt, stored_key, hmac.digest(salted_password, b"Server Key", digest))
 
 
 class ScramConversation:
@@ -77,27 +77,27 @@ class ScramConversation:
         user = self._find_user(name)
         if user is None or user.password is None or self._mechanism not in user.mechanisms:
             raise _create_failure()
-        self._candidate = user
+        self._candidate_user = user
         self._credentials = user.credentials(self._mechanism)
         self._nonce = fields["r"] + base64.b64encode(_random.urandom(24)).decode()
         salt = base64.b64encode(self._credentials.salt).decode()
-        self._server_first = f"r={self._nonce},s={salt},i={_ITERATIONS}"
+        self._server_first = f"r={self._nonce},s={salt},i={_ITERATION_COUNT}"
         return self._server_first.encode()
 
     def _process_final(self, payload: bytes) -> bytes:
         message = payload.decode()
         fields = _parse_fields(message)
         proof = base64.b64decode(fields["p"])
-        signed = f"{self._client_first},{self._server_first},{message[: message.index(',p=')]}".encode()
+        auth_message = f"{self._client_first},{self._server_first},{message[: message.index(',p=')]}".encode()
         credentials = self._credentials
-        signature = hmac.digest(credentials.stored_key, signed, credentials.digest)
+        signature = hmac.digest(credentials.stored_key, auth_message, credentials.digest)
         client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
         stored_key = hashlib.new(credentials.digest, client_key).digest()
         if fields["r"] != self._nonce or not hmac.compare_digest(stored_key, credentials.stored_key):
             raise _create_failure()
-        self._verified = self._candidate
+        self._verified_user = self._candidate_user
         self._finish(self._skips_empty_exchange)
-        server_signature = hmac.digest(credentials.server_key, signed, credentials.digest)
+        server_signature = hmac.digest(credentials.server_key, auth_message, credentials.digest)
         return b"v=" + base64.b64encode(server_signature)
 
     def _process_empty(self, payload: bytes) -> bytes:
@@ -108,7 +108,7 @@ class ScramConversation:
 
     def _finish(self, done: bool) -> None:
         self.done = done
-        self.user = self._verified if done else None
+        self.user = self._verified_user if done else None
 
 
 def _parse_fields(message: str) -> dict[str, str]:

@@ -80,7 +80,7 @@ class OidcConversation:
         try:
             message: dict[str, Any] = bson.decode(payload)
         except bson.InvalidBSON as problem:
-            raise error(17, f"the payload is no document: {problem}") from problem
+            raise error(17, f"the payload is not a document: {problem}") from problem
         if "jwt" not in message:
             return bson.encode(_IDENTITY_PROVIDER)
         name = self._tokens.get(message["jwt"])
@@ -95,17 +95,17 @@ class Authentication:
 
     def __init__(self, users: Users, peer_certificate: Mapping[str, Any] | None) -> None:
         self.users: list[User] = []  # the authenticated users
-        self._known = users
+        self._known_users = users
         self._certificate = peer_certificate
         self._conversation: Conversation | None = None
 
     def sasl_start(self, database: str, body: Mapping[str, Any], mechanisms: list[str]) -> dict[str, Any]:
         """Execute ``saslStart``: start a conversation. The server accepts the mechanisms in `mechanisms`."""
         mechanism = str(body.get("mechanism"))
-        begin = _MECHANISMS.get(mechanism)
-        if begin is None or mechanism not in mechanisms:
+        create_conversation = _CONVERSATION_FACTORIES.get(mechanism)
+        if create_conversation is None or mechanism not in mechanisms:
             raise error(334, f"Received authentication for mechanism {mechanism} which is unknown or not enabled")
-        self._conversation = begin(self._known, database, body)
+        self._conversation = create_conversation(self._known_users, database, body)
         return self._step(body)
 
     def sasl_continue(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,11 +132,11 @@ class Authentication:
     def authenticate(self, database: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Execute ``authenticate``: authenticate the client with its certificate."""
         if body.get("mechanism") != "MONGODB-X509":
-            raise error(2, f"authenticate knows the mechanism MONGODB-X509, not {body.get('mechanism')!r}")
+            raise error(2, f"authenticate supports the mechanism MONGODB-X509, not {body.get('mechanism')!r}")
         if self._certificate is None:
             raise error(18, "Authentication failed: no verified subject name available from client")
         name = format_subject(self._certificate)
-        user = self._known.get((EXTERNAL, name))
+        user = self._known_users.get((EXTERNAL, name))
         if user is None or body.get("user", name) != name or database != EXTERNAL:
             raise error(18, f"Authentication failed: {name!r} is not a user of {EXTERNAL}")
         self.log_in(user)
@@ -160,7 +160,7 @@ def _create_scram(users: Users, database: str, body: Mapping[str, Any]) -> Conve
     return ScramConversation(mechanism, lambda name: users.get((database, name)), skips_empty_exchange)
 
 
-_MECHANISMS: dict[str, Callable[[Users, str, Mapping[str, Any]], Conversation]] = {
+_CONVERSATION_FACTORIES: dict[str, Callable[[Users, str, Mapping[str, Any]], Conversation]] = {
     "SCRAM-SHA-1": _create_scram,
     "SCRAM-SHA-256": _create_scram,
     "PLAIN": lambda users, database, body: PlainConversation(users, database),

@@ -43,20 +43,20 @@ def _shutdown(call: Call) -> dict[str, Any]:
     raise CloseConnection
 
 
-_COMPATIBILITY = "featureCompatibilityVersion"
-_GENERIC = frozenset(
+_COMPATIBILITY_VERSION = "featureCompatibilityVersion"
+_GENERIC_FIELDS = frozenset(
     {"comment", "lsid", "writeConcern", "readConcern", "maxTimeMS", "apiVersion", "apiStrict", "apiDeprecationErrors"}
 )
 
 
 def _find_parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the name and the value of each field that names a parameter."""
-    return ((name, value) for name, value in list(body.items())[1:] if name[0] != "$" and name not in _GENERIC)
+    return ((name, value) for name, value in list(body.items())[1:] if name[0] != "$" and name not in _GENERIC_FIELDS)
 
 
 def _get_parameter(call: Call) -> dict[str, Any]:
     release = ".".join(map(str, call.cluster.version[:2]))
-    current = {**call.member.parameters, _COMPATIBILITY: {"version": release}}
+    current = {**call.member.parameters, _COMPATIBILITY_VERSION: {"version": release}}
     argument = call.body[call.name]
     if argument == "*" or (isinstance(argument, Mapping) and argument.get("allParameters")):
         return current

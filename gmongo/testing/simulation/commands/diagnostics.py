@@ -56,7 +56,7 @@ def _get_command_line(call: Call) -> dict[str, Any]:
     shown = {"enableTestCommands": test_commands, **call.cluster.parameters}
     parsed_options: dict[str, Any] = {"setParameter": {**shown, "enableTestCommands": test_commands}}
     argv = ["mongod", "--setParameter", f"enableTestCommands={shown['enableTestCommands']}"]
-    if call.cluster.users.enforced:
+    if call.cluster.users.requires_authentication:
         parsed_options["security"] = {"authorization": "enabled"}
         argv.append("--auth")
     return {"argv": argv, "parsed": parsed_options}

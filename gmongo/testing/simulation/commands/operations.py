@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from gmongo.testing.simulation.call import Call
     from gmongo.testing.simulation.connection import Connection
 
-_KINDS = {"insert": "insert", "update": "update", "delete": "remove", "find": "query", "getMore": "getmore"}
-# The fields of the command `currentOp` that are options. The other fields are conditions that select operations.
+_OPERATION_TYPES = {"insert": "insert", "update": "update", "delete": "remove", "find": "query", "getMore": "getmore"}
+# The fields of the command `currentOp` that are options. The other fields are conditions that select
+# operations.
 _OPTION_FIELDS = frozenset({
     "currentOp", "comment", "lsid", "maxTimeMS", "apiVersion", "apiStrict", "apiDeprecationErrors", "readConcern",
     "writeConcern", "txnNumber"
@@ -40,14 +41,14 @@ class Operation:
 
     def __init__(self, number: int, call: Call) -> None:
         self.number = number
-        self.over = Event()  # is set if the operation is killed, or the member closes the connection
+        self.interrupted = Event()  # is set if the operation is killed, or the member closes the connection
         self._killed = False
         self._call = call
-        self._since, self._started = clock.monotonic(), clock.utc_now()
+        self._start_time, self._start_date = clock.monotonic(), clock.utc_now()
         call.connection.closed_by_member.rawlink(self._end)
 
     def _end(self, _event: Event) -> None:
-        self.over.set()
+        self.interrupted.set()
 
     def close(self) -> None:
         """Stop waiting for the end of the connection. Call the method after the command has ended."""
@@ -56,7 +57,7 @@ class Operation:
     def kill(self) -> None:
         """Mark the operation as killed, and wake the operation. The operation ends at its next check of the mark."""
         self._killed = True
-        self.over.set()
+        self.interrupted.set()
         self._call.cluster.store.wake()
 
     def is_killed(self) -> bool:
@@ -64,18 +65,18 @@ class Operation:
 
     def describe(self) -> dict[str, Any]:
         """Return the document that describes the operation in the reply to ``currentOp``."""
-        call, elapsed = self._call, clock.monotonic() - self._since
+        call, elapsed = self._call, clock.monotonic() - self._start_time
         target = call.body.get(call.name)
         name = target if isinstance(target, str) else "$cmd.aggregate" if call.name == "aggregate" else "$cmd"
         lsid = call.body.get("lsid")
         return {
             **_describe_connection(call.connection, active=True),
-            "currentOpTime": self._started.isoformat(timespec="milliseconds"),
+            "currentOpTime": self._start_date.isoformat(timespec="milliseconds"),
             **({"lsid": lsid} if lsid else {}),
             "opid": self.number,
             "secs_running": Int64(elapsed),
             "microsecs_running": Int64(elapsed * 1_000_000),
-            "op": _KINDS.get(call.name, "command"),
+            "op": _OPERATION_TYPES.get(call.name, "command"),
             "ns": f"{call.request.database}.{name}",
             "command": call.body,
             "numYields": 0,
@@ -199,15 +200,15 @@ def _describe_process(call: Call) -> dict[str, Any]:
 
 def _create_sections(call: Call) -> dict[str, Any]:
     member, hello_fields = call.member, call.cluster.topology.describe(call.member)
-    open_now = len(member.connections)
+    open_count = len(member.connections)
     return {
         "connections": {
-            "current": open_now,
-            "available": _MAX_CONNECTIONS - open_now,
+            "current": open_count,
+            "available": _MAX_CONNECTIONS - open_count,
             "totalCreated": member.created,
             "active": sum(1 for _ in member.operations),
         },
-        "ingressRequestRateLimiter": {"rejectedAdmissions": call.cluster.limits.rejected},
+        "ingressRequestRateLimiter": {"rejectedAdmissions": call.cluster.limits.rejected_count},
         "storageEngine": {"name": "gmongo.testing"},
         **({"repl": hello_fields} if "setName" in hello_fields else {}),
     }

@@ -22,7 +22,7 @@ def _find_replica_set(call: Call) -> ReplicaSet:
 def _parse_seconds(call: Call, field: str) -> float:
     value = call.body.get(field, _DEFAULT_SECONDS)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
-        raise error(2, f"{field} has to be a number from 0 up, not {value!r}")
+        raise error(2, f"{field} has to be a nonnegative number, not {value!r}")
     return float(value)
 
 

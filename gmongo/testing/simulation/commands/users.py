@@ -39,10 +39,10 @@ def _drop_user(call: Call) -> dict[str, Any]:
 
 def _drop_all_users(call: Call) -> dict[str, Any]:
     call.cluster.topology.admit(call)
-    names = [key for key in call.cluster.users if key[0] == call.request.database]
-    for key in names:
+    user_keys = [key for key in call.cluster.users if key[0] == call.request.database]
+    for key in user_keys:
         del call.cluster.users[key]
-    return {"n": len(names)}
+    return {"n": len(user_keys)}
 
 
 def _parse_roles(call: Call) -> list[Any]:

@@ -32,7 +32,7 @@ class Topology:
         return {"isWritablePrimary": True}
 
     def admit(self, call: Call) -> None:
-        """Check if the member may execute a command that reads or writes data."""
+        """Raise an error if the member may not execute a command that reads or writes data."""
 
     def add_fields(self, call: Call, reply: dict[str, Any]) -> None:
         """Add to a reply the fields that only this kind of deployment has."""

@@ -11,9 +11,9 @@ from gmongo.testing import clock
 from gmongo.testing.command import error
 from gmongo.testing.simulation.access_rules import needs_primary, runs_on_any_member
 from gmongo.testing.simulation.commands import replication
-from gmongo.testing.simulation.error_labels import NOT_PRIMARY
+from gmongo.testing.simulation.error_labels import NOT_PRIMARY_CODES
 from gmongo.testing.simulation.topologies.base import Topology
-from gmongo.testing.simulation.versions import STREAMS_AND_LABELS
+from gmongo.testing.simulation.versions import STREAMS_AND_LABELS_VERSION
 
 if TYPE_CHECKING:
     from gmongo.testing.simulation.call import Call
@@ -43,7 +43,7 @@ class ReplicaSet(Topology):
     def add_fields(self, call: Call, reply: dict[str, Any]) -> None:
         """Add the topologyVersion if the reply or its write concern error has a "not primary" error code."""
         codes = {reply.get("code"), (reply.get("writeConcernError") or {}).get("code")}
-        if codes & NOT_PRIMARY and call.cluster.version >= STREAMS_AND_LABELS:
+        if codes & NOT_PRIMARY_CODES and call.cluster.version >= STREAMS_AND_LABELS_VERSION:
             reply.setdefault("topologyVersion", call.member.topology_version)
 
     def describe(self, member: Member) -> dict[str, Any]:
@@ -72,8 +72,8 @@ class ReplicaSet(Topology):
         for member in self.members:
             if member.traits.get("hidden"):
                 continue
-            kind = "arbiters" if _is_arbiter(member) else "hosts" if _find_priority(member) else "passives"
-            lists.setdefault(kind, []).append(member.address)
+            list_name = "arbiters" if _is_arbiter(member) else "hosts" if _find_priority(member) else "passives"
+            lists.setdefault(list_name, []).append(member.address)
         return lists
 
     def _describe_last_write(self, member: Member) -> dict[str, Any]:
@@ -168,9 +168,9 @@ class ReplicaSet(Topology):
             self._election.kill(block=False)
 
     def _remove_primary(self) -> None:
-        old, self.primary = self.primary, None
-        if old is not None:
-            old.cluster.store.abort_transactions()
+        old_primary, self.primary = self.primary, None
+        if old_primary is not None:
+            old_primary.cluster.store.abort_transactions()
         self._announce()
         self._plan_election(self.election_delay)
 
@@ -193,8 +193,8 @@ class ReplicaSet(Topology):
         """Plan an election for the time at which a member can become primary."""
         if not self._has_majority():
             return  # `handle_recovery` plans an election when the majority is reachable
-        if ends := [self._forbidden_until.get(member, 0.0) for member in self._find_electable()]:
-            self._plan_election(max(0.0, min(ends) - clock.monotonic()))
+        if end_times := [self._forbidden_until.get(member, 0.0) for member in self._find_electable()]:
+            self._plan_election(max(0.0, min(end_times) - clock.monotonic()))
 
     def _find_electable(self) -> list[Member]:
         return [member for member in self.members if member.reachable and _is_electable(member)]

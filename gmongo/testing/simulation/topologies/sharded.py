@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from gmongo.testing.simulation.call import Call
     from gmongo.testing.simulation.member import Member
 
-_CHECKS_METADATA = (7, 0)  # The first version with checkMetadataConsistency.
-_STREAMS = (7, 1)  # The first version whose mongos supports exhaust cursors (SERVER-57297).
-_SHARD_MEMBERS = 3  # The number of members of the shard.
+_CHECK_METADATA_VERSION = (7, 0)  # The first version with checkMetadataConsistency.
+_EXHAUST_CURSORS_VERSION = (7, 1)  # The first version whose mongos supports exhaust cursors (SERVER-57297).
+_SHARD_MEMBER_COUNT = 3  # The number of members of the shard.
 _RECOVERY_TOKEN = {"recoveryShardId": "shard01"}
 
 
 def _check_metadata(call: Call) -> dict[str, Any]:
     """Execute ``checkMetadataConsistency``. The reply contains no inconsistency."""
-    if call.cluster.version < _CHECKS_METADATA:
+    if call.cluster.version < _CHECK_METADATA_VERSION:
         raise error(59, f"no such command: '{call.name}'")
     return {"cursor": {"id": Int64(0), "ns": f"{call.request.database}.$cmd.aggregate", "firstBatch": []}}
 
@@ -44,7 +44,7 @@ class Sharded(Topology):
         self.commands = {"checkMetadataConsistency": _check_metadata, "shardCollection": _shard_collection}
 
     def streams_cursors(self, version: tuple[int, ...]) -> bool:
-        return version >= _STREAMS
+        return version >= _EXHAUST_CURSORS_VERSION
 
     def describe(self, member: Member) -> dict[str, Any]:
         return {"isWritablePrimary": True, "msg": "isdbgrid"}
@@ -56,8 +56,8 @@ class Sharded(Topology):
 
     @property
     def data_bearing_count(self) -> int:
-        return _SHARD_MEMBERS
+        return _SHARD_MEMBER_COUNT
 
     @property
     def replicating_count(self) -> int:
-        return _SHARD_MEMBERS
+        return _SHARD_MEMBER_COUNT

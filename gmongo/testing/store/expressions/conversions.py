@@ -14,7 +14,7 @@ from bson.int64 import Int64
 from bson.objectid import ObjectId
 from bson.timestamp import Timestamp
 
-from gmongo.testing.store.arithmetic import CONTEXT, INT64, to_decimal
+from gmongo.testing.store.arithmetic import DECIMAL_CONTEXT, INT64_RANGE, to_decimal
 from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.compiling import Compiler, Expression, Scope, Variables, compile_expression, fold
 from gmongo.testing.store.expressions.operands import compile_fields, is_null
@@ -34,8 +34,8 @@ from gmongo.testing.store.values import (
 )
 from gmongo.testing.unsupported import not_supported
 
-_INTEGER_TEXT = re.compile(r"[+-]?[0-9]+")
-_NUMBER_TEXT = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE)
+_INTEGER_PATTERN = re.compile(r"[+-]?[0-9]+")
+_NUMBER_PATTERN = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE)
 
 
 def _parse_number(value: Any) -> Any:
@@ -50,7 +50,7 @@ def _parse_number(value: Any) -> Any:
 
 
 def _to_integer(value: Any, valid_range: range) -> int:
-    if isinstance(value, str) and not _INTEGER_TEXT.fullmatch(value):
+    if isinstance(value, str) and not _INTEGER_PATTERN.fullmatch(value):
         raise ConversionError
     number = int(value) if isinstance(value, str) else _parse_number(value)
     if not Decimal(number).is_finite() or int(number) not in valid_range:
@@ -62,7 +62,7 @@ def _convert_to_double(value: Any) -> float:
     if is_date(value):
         return float(to_millis(value))
     if isinstance(value, str):
-        if not _NUMBER_TEXT.fullmatch(value):
+        if not _NUMBER_PATTERN.fullmatch(value):
             raise ConversionError
         return float(value)
     number = float(_parse_number(value))
@@ -75,9 +75,9 @@ def _convert_to_decimal(value: Any) -> Decimal128:
     if is_date(value):
         return Decimal128(str(to_millis(value)))
     if isinstance(value, str):
-        if not _NUMBER_TEXT.fullmatch(value):
+        if not _NUMBER_PATTERN.fullmatch(value):
             raise ConversionError
-        return Decimal128(CONTEXT.create_decimal(value))
+        return Decimal128(DECIMAL_CONTEXT.create_decimal(value))
     if isinstance(value, Decimal128):
         return value
     _parse_number(value)
@@ -92,7 +92,7 @@ def _convert_to_date(value: Any) -> Any:
     if is_date(value) or isinstance(value, (ObjectId, Timestamp)):
         return to_date(value)
     if type_name(value) in ("long", "double", "decimal"):
-        return create_date(_to_integer(value, INT64))
+        return create_date(_to_integer(value, INT64_RANGE))
     raise ConversionError
 
 
@@ -124,7 +124,7 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
     "decimal": _convert_to_decimal,
     "double": _convert_to_double,
     "int": lambda value: _to_integer(value, range(-(2**31), 2**31)),
-    "long": lambda value: Int64(to_millis(value) if is_date(value) else _to_integer(value, INT64)),
+    "long": lambda value: Int64(to_millis(value) if is_date(value) else _to_integer(value, INT64_RANGE)),
     "objectId": _convert_to_object_id,
     "string": _convert_to_string,
 }

@@ -11,7 +11,7 @@ from bson.int64 import Int64
 from gmongo.testing.store.expressions.compiling import Compiler, Expression, Scope, compile_expression, fold
 from gmongo.testing.store.expressions.operands import (
     compile_fields,
-    create_named,
+    create_named_operator,
     create_operator,
     is_null,
     propagate_null,
@@ -66,7 +66,7 @@ def _create_part_operator(select_part: Callable[[datetime.datetime], Any]) -> Co
 
     def compile_operator(name: str, operand: Any, scope: Scope) -> Expression:
         if isinstance(operand, dict) and not next(iter(operand), "").startswith("$"):
-            return create_named("date", "timezone", compute_part)(name, operand, scope)
+            return create_named_operator("date", "timezone", compute_part)(name, operand, scope)
         return create_operator(compute_part, 1)(name, operand, scope)
 
     return compile_operator
@@ -108,7 +108,7 @@ def _truncate_date(date: Any, unit: Any, timezone: Any = "UTC", binSize: Any = 1
 
 OPERATORS: Mapping[str, Compiler] = {
     "$dateToString": _compile_date_to_string,
-    "$dateTrunc": create_named("date unit", "timezone binSize startOfWeek", _truncate_date),
+    "$dateTrunc": create_named_operator("date unit", "timezone binSize startOfWeek", _truncate_date),
     "$dayOfMonth": _create_part_operator(lambda date: date.day),
     "$dayOfWeek": _create_part_operator(lambda date: date.isoweekday() % 7 + 1),
     "$dayOfYear": _create_part_operator(lambda date: date.timetuple().tm_yday),

@@ -13,13 +13,13 @@ from bson.decimal128 import Decimal128
 from bson.int64 import Int64
 
 from gmongo.testing.store import arithmetic
-from gmongo.testing.store.arithmetic import CONTEXT, to_bson_decimal, to_decimal
+from gmongo.testing.store.arithmetic import DECIMAL_CONTEXT, to_bson_decimal, to_decimal
 from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.compiling import Compiler
 from gmongo.testing.store.expressions.operands import create_operator, is_null, propagate_null, require_number
 from gmongo.testing.store.values import create_date, is_date, is_integral, is_number, to_millis, trunc
 
-_WIDE_CONTEXT = CONTEXT.copy()
+_WIDE_CONTEXT = DECIMAL_CONTEXT.copy()
 _WIDE_CONTEXT.prec = 1200
 
 
@@ -59,7 +59,7 @@ def _divide(dividend: Any, divisor: Any) -> Any:
     if to_decimal(require_number(divisor)) == 0:
         raise failed_expression("$divide by 0")
     if _has_decimal(require_number(dividend), divisor):
-        return Decimal128(CONTEXT.divide(to_decimal(dividend), to_decimal(divisor)))
+        return Decimal128(DECIMAL_CONTEXT.divide(to_decimal(dividend), to_decimal(divisor)))
     return dividend / divisor
 
 
@@ -67,13 +67,13 @@ def _mod(left: Any, right: Any) -> Any:
     if to_decimal(require_number(right)) == 0:
         raise failed_expression("$mod by 0")
     if _has_decimal(require_number(left), right):
-        return Decimal128(CONTEXT.remainder(to_decimal(left), to_decimal(right)))
+        return Decimal128(DECIMAL_CONTEXT.remainder(to_decimal(left), to_decimal(right)))
     if isinstance(left, float) or isinstance(right, float):
         return math.fmod(left, right) if math.isfinite(left) else math.nan
     return arithmetic.to_integer(abs(left) % abs(right) * (1 if left >= 0 else -1), left, right)
 
 
-def create_unary(for_doubles: Callable[[Any], Any], for_decimals: Callable[[Decimal], Decimal]) -> Compiler:
+def create_unary_operator(for_doubles: Callable[[Any], Any], for_decimals: Callable[[Decimal], Decimal]) -> Compiler:
     """Return an operator with one numeric argument. The result for null is null."""
 
     def run(value: Any) -> Any:
@@ -115,9 +115,9 @@ def _create_rounding_operator(name: str, rounding: str) -> Compiler:
 def _round_to_places(name: str, value: Any, places: int, rounding: str) -> Any:
     unit = Decimal(1).scaleb(-places)
     if isinstance(value, Decimal128):
-        exact_value = value.to_decimal()
+        decimal = value.to_decimal()
         return to_bson_decimal(
-            exact_value.quantize(unit, rounding, CONTEXT) if _needs_rounding(exact_value, places) else exact_value
+            decimal.quantize(unit, rounding, DECIMAL_CONTEXT) if _needs_rounding(decimal, places) else decimal
         )
     if isinstance(value, float):
         if not math.isfinite(value) or not _needs_rounding(Decimal(value), places):
@@ -133,11 +133,11 @@ def _needs_rounding(value: Decimal, places: int) -> bool:
 
 
 OPERATORS: Mapping[str, Compiler] = {
-    "$abs": create_unary(_compute_absolute_value, abs),
+    "$abs": create_unary_operator(_compute_absolute_value, abs),
     "$add": create_operator(_add, 0, None, commutes=True),
-    "$ceil": create_unary(_round_doubles(math.ceil), _round_decimals(ROUND_CEILING)),
+    "$ceil": create_unary_operator(_round_doubles(math.ceil), _round_decimals(ROUND_CEILING)),
     "$divide": create_operator(propagate_null(_divide), 2),
-    "$floor": create_unary(_round_doubles(math.floor), _round_decimals(ROUND_FLOOR)),
+    "$floor": create_unary_operator(_round_doubles(math.floor), _round_decimals(ROUND_FLOOR)),
     "$mod": create_operator(propagate_null(_mod), 2),
     "$multiply": create_operator(_multiply, 0, None, commutes=True),
     "$round": _create_rounding_operator("$round", ROUND_HALF_EVEN),

@@ -57,8 +57,8 @@ def create_collation_operator(
     """Return an operator that calls a function with the collation and the values of the arguments."""
 
     def compile_operator(name: str, operand: Any, scope: Scope) -> Expression:
-        bound = partial(function, scope.collation)
-        return create_operator(bound, min_count, max_count, commutes)(name, operand, scope)
+        bound_function = partial(function, scope.collation)
+        return create_operator(bound_function, min_count, max_count, commutes)(name, operand, scope)
 
     return compile_operator
 
@@ -79,7 +79,7 @@ def compile_fields(name: str, operand: Any, scope: Scope, required: str, optiona
     }
 
 
-def create_named(required: str, optional: str, function: Callable[..., Any]) -> Compiler:
+def create_named_operator(required: str, optional: str, function: Callable[..., Any]) -> Compiler:
     """Return an operator that calls a function with the values of the named arguments, as keyword arguments."""
 
     def compile_operator(name: str, operand: Any, scope: Scope) -> Expression:

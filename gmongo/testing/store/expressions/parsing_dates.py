@@ -13,13 +13,13 @@ from gmongo.testing.store.expressions.operands import compile_fields, is_null, r
 from gmongo.testing.store.expressions.timezones import from_local, parse_time_zone
 from gmongo.testing.unsupported import not_supported
 
-_ISO_TEXT = re.compile(
+_ISO_PATTERN = re.compile(
     r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
     r"([T ](?P<hour>\d\d):(?P<minute>\d\d)(:(?P<second>\d\d)([.](?P<fraction>\d{1,9}))?)?)?"
     r"(?P<zone>[+-]\d\d:?\d\d|Z)?"
 )
 # Texts that contain no date in any format.
-_NO_DATE_TEXT = re.compile(r"[A-Za-z\s]*")
+_NO_DATE_PATTERN = re.compile(r"[A-Za-z\s]*")
 
 
 class ConversionError(Exception):
@@ -28,11 +28,11 @@ class ConversionError(Exception):
 
 def parse_date(text: str) -> Any:
     """Return the date that a text in the format ISO 8601 contains."""
-    match = _ISO_TEXT.fullmatch(text)
+    match = _ISO_PATTERN.fullmatch(text)
     if match is None:
         raise (
             ConversionError
-            if _NO_DATE_TEXT.fullmatch(text)
+            if _NO_DATE_PATTERN.fullmatch(text)
             else not_supported("a date in a format other than ISO 8601", text)
         )
     groups = match.groupdict("0")

@@ -14,7 +14,7 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store.errors import failed_expression
 from gmongo.testing.store.expressions.compiling import Compiler
 from gmongo.testing.store.expressions.operands import (
-    create_named,
+    create_named_operator,
     create_operator,
     is_null,
     propagate_null,
@@ -98,7 +98,7 @@ def _create_trim_operator(trim: Callable[[str, str], str]) -> Compiler:
                 require_type(str, value)
         return None if is_null(input) or is_null(chars) else trim(input, chars)
 
-    return create_named("input", "chars", run)
+    return create_named_operator("input", "chars", run)
 
 
 def _replace_all(input: Any, find: Any, replacement: Any) -> Any:
@@ -127,8 +127,8 @@ OPERATORS: Mapping[str, Compiler] = {
     "$concat": create_operator(_concatenate_strings, 0, None),
     "$indexOfCP": create_operator(_find_substring, 2, 4),
     "$ltrim": _create_trim_operator(str.lstrip),
-    "$regexMatch": create_named("input regex", "options", _match_regex),
-    "$replaceAll": create_named("input find replacement", "", _replace_all),
+    "$regexMatch": create_named_operator("input regex", "options", _match_regex),
+    "$replaceAll": create_named_operator("input find replacement", "", _replace_all),
     "$rtrim": _create_trim_operator(str.rstrip),
     "$split": create_operator(propagate_null(_split_string), 2),
     "$strLenCP": create_operator(lambda value: len(require_type(str, value)), 1),

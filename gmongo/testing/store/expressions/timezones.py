@@ -18,7 +18,7 @@ from gmongo.testing.unsupported import not_supported
 
 UTC = datetime.timezone.utc
 DAY = datetime.timedelta(days=1)
-_OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)?")
+_OFFSET_PATTERN = re.compile(r"([+-])(\d\d):?(\d\d)?")
 # The length in milliseconds of each unit of time below a day.
 MILLISECONDS = {"millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000}
 # The length in days of the units day and week.
@@ -37,7 +37,7 @@ def parse_time_zone(value: Any) -> datetime.tzinfo:
 def _find_time_zone(name: str) -> datetime.tzinfo:
     if name in ("UTC", "GMT"):
         return UTC
-    offset = _OFFSET.fullmatch(name)
+    offset = _OFFSET_PATTERN.fullmatch(name)
     if offset is not None:
         sign, hours, minutes = offset.groups()
         utc_offset = datetime.timedelta(hours=int(hours), minutes=int(minutes or 0))

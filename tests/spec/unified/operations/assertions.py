@@ -25,7 +25,7 @@ def _assert_event_count(run: Run, _target: None, client: str, event: Mapping[str
 
 
 def _assert_checked_out_connections(run: Run, _target: None, client: str, connections: int) -> None:
-    actual = run.entities.client(client).recorder.connections_checked_out
+    actual = run.entities.client(client).recorder.checked_out_count
     _expect(actual == connections, f"{connections} connections of {client} must be checked out, were {actual}")
 
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.spec.unified.matching import hex_bytes
-from tests.spec.unified.operations.method import Method, documents
+from tests.spec.unified.operations.method import Method, read_documents
 from tests.spec.unified.schema import FormatError
 
-_UPLOAD = "session chunkSizeBytes metadata"
+_UPLOAD_OPTIONS = "session chunkSizeBytes metadata"
 
 
 def _source_stream(spec: Mapping[str, Any]) -> io.BytesIO:
@@ -54,9 +54,9 @@ OPERATIONS: dict[str, Method] = {
     "download": Method("open_download_stream", "id", "session", names=_ID, convert_result=_read),
     "downloadByName": Method("open_download_stream_by_name", "filename", "revision session", convert_result=_read),
     "drop": Method(_drop),
-    "find": Method(_find, "filter", "session skip limit sort batchSize noCursorTimeout", convert_result=documents),
+    "find": Method(_find, "filter", "session skip limit sort batchSize noCursorTimeout", convert_result=read_documents),
     "rename": Method("rename", "id newFilename", "session", names=_ID),
     "renameByName": Method("rename_by_name", "filename newFilename", "session"),
-    "upload": Method(_upload, "filename source", _UPLOAD),
-    "uploadWithId": Method(_upload_with_id, "id filename source", _UPLOAD, names=_ID),
+    "upload": Method(_upload, "filename source", _UPLOAD_OPTIONS),
+    "uploadWithId": Method(_upload_with_id, "id filename source", _UPLOAD_OPTIONS, names=_ID),
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 from gmongo import MongoClient
 from gmongo.driver_info import DriverInfo
-from tests.spec.unified.operations.method import Method, documents
+from tests.spec.unified.operations.method import Method, read_documents
 from tests.spec.unified.operations.models import write_models
 from tests.spec.unified.operations.watching import WATCH
 from tests.spec.unified.values import check_known
@@ -36,5 +36,5 @@ OPERATIONS: dict[str, Method] = {
     "dropDatabase": Method("drop_database", "database", "session comment", names={"database": "name_or_database"}),
     "listDatabaseNames": Method("list_database_names", "", "session comment"),
     "listDatabaseObjects": Method(_list_database_objects, "", "session comment"),
-    "listDatabases": Method("list_databases", "", "session comment", "filter nameOnly", convert_result=documents),
+    "listDatabases": Method("list_databases", "", "session comment", "filter nameOnly", convert_result=read_documents),
 }

@@ -9,17 +9,17 @@ from gmongo import CursorType
 from gmongo.collection import Collection
 from gmongo.database import Database
 from tests.spec.unified.cursors import CursorEntity
-from tests.spec.unified.operations.method import LIMITED_CURSOR, Method, documents
+from tests.spec.unified.operations.method import CURSOR_TIMEOUTS, Method, read_documents
 from tests.spec.unified.operations.watching import WATCH
 from tests.spec.unified.schema import FormatError
 
-_CURSOR_COMMAND = f"readPreference session batchSize maxTimeMS comment cursorType {LIMITED_CURSOR}"
+_CURSOR_COMMAND = f"readPreference session batchSize maxTimeMS comment cursorType {CURSOR_TIMEOUTS}"
 _CREATE_FIELDS = (
     "capped size max timeseries expireAfterSeconds clusteredIndex changeStreamPreAndPostImages viewOn pipeline"
     " validator validationLevel validationAction collation comment encryptedFields"
 )
 
-_TYPE_FIELDS: Mapping[int, Mapping[str, bool]] = {
+_CURSOR_TYPE_FIELDS: Mapping[int, Mapping[str, bool]] = {
     CursorType.NON_TAILABLE: {},
     CursorType.TAILABLE: {"tailable": True},
     CursorType.TAILABLE_AWAIT: {"tailable": True, "awaitData": True},
@@ -42,7 +42,7 @@ def _cursor_command(
 ) -> Any:
     _check_name(command, command_name)
     # `cursor_command` has no argument for the cursor type, but reads the type in the command.
-    typed = {**command, **_TYPE_FIELDS[cursor_type]}
+    typed = {**command, **_CURSOR_TYPE_FIELDS[cursor_type]}
     cursor = database.cursor_command(typed, max_await_time_ms=max_time_ms, **arguments)
     return cursor.batch_size(batch_size)
 
@@ -80,9 +80,9 @@ OPERATIONS: dict[str, Method] = {
     "aggregate": Method(
         "aggregate",
         "pipeline",
-        f"session let comment {LIMITED_CURSOR}",
+        f"session let comment {CURSOR_TIMEOUTS}",
         "allowDiskUse batchSize collation hint maxTimeMS maxAwaitTimeMS bypassDocumentValidation",
-        convert_result=documents,
+        convert_result=read_documents,
     ),
     "createChangeStream": WATCH,
     "createCollection": Method(
@@ -95,18 +95,18 @@ OPERATIONS: dict[str, Method] = {
         "session comment encryptedFields",
         names={"collection": "name_or_collection"},
     ),
-    "listCollectionNames": Method("list_collection_names", "", f"session filter comment {LIMITED_CURSOR}"),
-    "listCollectionObjects": Method(_list_collection_objects, "", f"session filter comment {LIMITED_CURSOR}"),
+    "listCollectionNames": Method("list_collection_names", "", f"session filter comment {CURSOR_TIMEOUTS}"),
+    "listCollectionObjects": Method(_list_collection_objects, "", f"session filter comment {CURSOR_TIMEOUTS}"),
     "listCollections": Method(
         _list_collections,
         "",
-        f"session filter comment batchSize {LIMITED_CURSOR}",
+        f"session filter comment batchSize {CURSOR_TIMEOUTS}",
         "nameOnly authorizedCollections",
-        convert_result=documents,
+        convert_result=read_documents,
     ),
     "modifyCollection": Method(
         _modify_collection, "collection", "", "index changeStreamPreAndPostImages validator validationLevel"
     ),
     "runCommand": Method(_run_command, "command commandName", "session readPreference"),
-    "runCursorCommand": Method(_cursor_command, "command commandName", _CURSOR_COMMAND, convert_result=documents),
+    "runCursorCommand": Method(_cursor_command, "command commandName", _CURSOR_COMMAND, convert_result=read_documents),
 }

@@ -26,9 +26,9 @@ _RETURN_DOCUMENTS = {"before": ReturnDocument.BEFORE, "after": ReturnDocument.AF
 
 # Argument of an operation. If the driver method has no such argument, the runner calls the method
 # in a `gmongo.timeout` block.
-_LIMIT = "timeoutMS"
+_TIMEOUT_ARGUMENT = "timeoutMS"
 _TIMEOUT_MODES = {"cursorLifetime": "cursor_lifetime", "iteration": "iteration"}
-LIMITED_CURSOR = "timeoutMS timeoutMode"
+CURSOR_TIMEOUTS = "timeoutMS timeoutMode"
 """Arguments that limit the duration of operations and of their cursors."""
 
 
@@ -61,8 +61,8 @@ class Method:
         self._title = call if isinstance(call, str) else call.__name__
         self._required = frozenset(required.split())
         self._fields = frozenset(fields.split())
-        self._takes_limit = _LIMIT in optional.split()
-        self._known = self._required | set(optional.split()) | self._fields | {_LIMIT}
+        self._takes_limit = _TIMEOUT_ARGUMENT in optional.split()
+        self._known = self._required | set(optional.split()) | self._fields | {_TIMEOUT_ARGUMENT}
         self._names = names or {}
         self._convert_result = convert_result
 
@@ -70,7 +70,7 @@ class Method:
         """Call the method."""
         self._check(arguments)
         values = dict(arguments)
-        timeout = None if self._takes_limit else values.pop(_LIMIT, None)
+        timeout = None if self._takes_limit else values.pop(_TIMEOUT_ARGUMENT, None)
         converted = {self._method_argument(name): convert_argument(run, name, value) for name, value in values.items()}
         method = getattr(target, self._call) if isinstance(self._call, str) else partial(self._call, target)
         with nullcontext() if timeout is None else gmongo.timeout(timeout / 1000):
@@ -111,7 +111,7 @@ class Function:
 Operation = Method | Function
 
 
-def documents(cursor: Any) -> Documents:
+def read_documents(cursor: Any) -> Documents:
     """Read all documents of a cursor, and close the cursor."""
     with cursor:
         return Documents(cursor)

@@ -10,16 +10,16 @@ from gmongo.operations import SearchIndexModel
 from tests.spec.unified.schema import FormatError
 from tests.spec.unified.values import check_known, snake_case
 
-_FIND = ("filter", "collation", "hint")
-_UPDATE = (*_FIND, "update", "upsert", "arrayFilters")
+_FILTER_FIELDS = ("filter", "collation", "hint")
+_UPDATE_FIELDS = (*_FILTER_FIELDS, "update", "upsert", "arrayFilters")
 
-_WRITES: dict[str, tuple[type, frozenset[str]]] = {
+_WRITE_MODELS: dict[str, tuple[type, frozenset[str]]] = {
     "insertOne": (InsertOne, frozenset({"document"})),
-    "replaceOne": (ReplaceOne, frozenset({*_FIND, "replacement", "upsert", "sort"})),
-    "updateOne": (UpdateOne, frozenset({*_UPDATE, "sort"})),
-    "updateMany": (UpdateMany, frozenset(_UPDATE)),
-    "deleteOne": (DeleteOne, frozenset(_FIND)),
-    "deleteMany": (DeleteMany, frozenset(_FIND)),
+    "replaceOne": (ReplaceOne, frozenset({*_FILTER_FIELDS, "replacement", "upsert", "sort"})),
+    "updateOne": (UpdateOne, frozenset({*_UPDATE_FIELDS, "sort"})),
+    "updateMany": (UpdateMany, frozenset(_UPDATE_FIELDS)),
+    "deleteOne": (DeleteOne, frozenset(_FILTER_FIELDS)),
+    "deleteMany": (DeleteMany, frozenset(_FILTER_FIELDS)),
 }
 
 
@@ -29,10 +29,10 @@ def write_models(requests: list[Mapping[str, Any]], namespaces: bool = False) ->
 
 
 def _write_model(request: Mapping[str, Any], namespaces: bool) -> Any:
-    if len(request) != 1 or next(iter(request)) not in _WRITES:
+    if len(request) != 1 or next(iter(request)) not in _WRITE_MODELS:
         raise FormatError(f"not a write model: {request}")
     ((name, fields),) = request.items()
-    kind, known = _WRITES[name]
+    kind, known = _WRITE_MODELS[name]
     check_known(fields, known | {"namespace"} if namespaces else known, name)
     return kind(**{snake_case(field): value for field, value in fields.items()})
 

@@ -12,9 +12,9 @@ from tests.spec.unified.schema import FormatError
 if TYPE_CHECKING:
     from tests.spec.unified.runner import Run
 
-_TRANSACTION = "readConcern writeConcern readPreference maxCommitTimeMS"
-_LIMITED = "timeoutMS"
-_WITH_TRANSACTION = Method("with_transaction", "callback", f"{_TRANSACTION} {_LIMITED}")
+_TRANSACTION_OPTIONS = "readConcern writeConcern readPreference maxCommitTimeMS"
+_TIMEOUT_OPTION = "timeoutMS"
+_WITH_TRANSACTION = Method("with_transaction", "callback", f"{_TRANSACTION_OPTIONS} {_TIMEOUT_OPTION}")
 
 
 def _with_transaction(run: Run, session: ClientSession, callback: list[Mapping[str, Any]], **options: Any) -> None:
@@ -28,9 +28,9 @@ def _with_transaction(run: Run, session: ClientSession, callback: list[Mapping[s
 
 
 OPERATIONS: dict[str, Operation] = {
-    "abortTransaction": Method("abort_transaction", "", _LIMITED),
-    "commitTransaction": Method("commit_transaction", "", _LIMITED),
+    "abortTransaction": Method("abort_transaction", "", _TIMEOUT_OPTION),
+    "commitTransaction": Method("commit_transaction", "", _TIMEOUT_OPTION),
     "endSession": Method("end_session"),
-    "startTransaction": Method("start_transaction", "", _TRANSACTION, convert_result=lambda _context: None),
+    "startTransaction": Method("start_transaction", "", _TRANSACTION_OPTIONS, convert_result=lambda _context: None),
     "withTransaction": Function(_with_transaction),
 }
