@@ -200,7 +200,9 @@ def test_error_of_port_in_use_contains_server_log_and_no_file_remains(temporary_
     with socket.create_server(("127.0.0.1", 0)) as taken:
         found = server.Server(program.find_program(), server.Settings(), port=taken.getsockname()[1])
         try:
-            with pytest.raises(EmbeddedDatabaseError, match=r"(?s)Another program uses the port.*log of mongod ends with"):
+            with pytest.raises(
+                EmbeddedDatabaseError, match=r"(?s)Another program uses the port.*log of mongod ends with"
+            ):
                 found.start(float("inf"))
         finally:
             found.end()
