@@ -174,8 +174,8 @@ def main() -> int:
         write(measured)
     budget = budgets().get(VERSION, {})
     deviations = budget_violations(measured, budget) if budget else []
-    title = "one operation (its budget)" if budget else "which has no budget"
-    print(f"Python {VERSION}, {title}", table(measured, budget), *deviations, sep="\n")
+    heading = f"Python {VERSION}, {'one operation (its budget)' if budget else 'which has no budget'}"
+    print(heading, table(measured, budget), *deviations, sep="\n")
     return 1 if deviations else 0
 
 

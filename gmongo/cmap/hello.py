@@ -1,4 +1,4 @@
-"""Reply to a hello command, with checks, because the peer may not be a MongoDB server."""
+"""Checked replies to hello commands. The peer may not be a MongoDB server."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class CommandEvents:
         if connection.service_id is not None:
             fields["serviceId"] = str(connection.service_id)
         structured = log.Structured(fields, lazy)
-        log.log(self._logger, log.Details(structured), structured)
+        log.log(self._logger, log.MessageText(structured), structured)
 
 
 def _failure_document(error: BaseException) -> tuple[DocumentDict, bool]:

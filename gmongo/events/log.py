@@ -85,7 +85,7 @@ for _name in _READ_METHODS.split():
     setattr(Structured, _name, _converting_method(_name))
 
 
-class Details:
+class MessageText:
     """Text of a log message: the filled template, and the values that are not in the template."""
 
     def __init__(self, fields: Structured, template: str = "{message}", separator: str = ": ") -> None:

@@ -164,4 +164,4 @@ class SelectionEvents:
         # The log record may contain the selector and the topology description, because these objects
         # are immutable.
         structured = log.Structured(fields, {"selector": (repr, selector), "topologyDescription": (repr, topology)})
-        log.log(self._logger, log.Details(structured, _TEMPLATE, ", "), structured, level)
+        log.log(self._logger, log.MessageText(structured, _TEMPLATE, ", "), structured, level)

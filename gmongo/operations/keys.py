@@ -24,7 +24,7 @@ KeyOrList: TypeAlias = str | Sequence[str | tuple[str, Direction]] | Document | 
 def key_pairs(keys: KeyOrList, direction: Direction | None = None, option: str = "keys") -> list[tuple[str, Direction]]:
     """Return index keys or a sort order as a list of ``(field, direction)`` pairs. The default direction is ascending.
 
-    Only a single field name may have a `direction`. Error messages contain the parameter name `option`.
+    Pass `direction` only if `keys` is a field name. Error messages contain the parameter name `option`.
     """
     if direction is not None or isinstance(keys, str):
         return [_checked_pair(keys, ASCENDING if direction is None else direction, option)]

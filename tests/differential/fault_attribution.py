@@ -39,7 +39,7 @@ def attribute_difference(runner: CallRunner, source: str, simulation: Callable[[
 
     If the outcomes differ because of the server, the verdict is SKIPPED.
 
-    :param runner: Call runner on the server.
+    :param runner: The `CallRunner` of the tested server.
     :param simulation: Function that returns a call runner on a simulated deployment. The deployment
         behaves like MongoDB.
     """

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gmongo.events import log as logs
-from gmongo.events.log import Details, Structured
+from gmongo.events.log import MessageText, Structured
 
 
 def structured_message(formatted: list[str] | None = None) -> Structured:
@@ -53,7 +53,7 @@ def test_structured_message_formats_each_value_once_at_first_access() -> None:
     fields = structured_message(formatted)
     assert len(fields) == 3 and "lazy" in fields
     assert not formatted
-    assert str(Details(fields)) == "Hello: a=1, lazy=text 2"
+    assert str(MessageText(fields)) == "Hello: a=1, lazy=text 2"
     assert fields["lazy"] == "text 2"
     assert formatted == ["formatted"]
 
@@ -66,11 +66,11 @@ def test_log_record_is_formatted_only_when_a_handler_reads_it(caplog: pytest.Log
     logger.addHandler(null_handler)
     logger.propagate = False
     try:
-        logs.log(logger, Details(fields), fields, logging.CRITICAL)
+        logs.log(logger, MessageText(fields), fields, logging.CRITICAL)
         assert not formatted
     finally:
         logger.propagate = True
         logger.removeHandler(null_handler)
-    logs.log(logger, Details(fields), fields, logging.CRITICAL)
+    logs.log(logger, MessageText(fields), fields, logging.CRITICAL)
     assert caplog.messages == ["Hello: a=1, lazy=text 2"]
     assert caplog.records[0].structured == FORMATTED_FIELDS  # type: ignore[attr-defined]

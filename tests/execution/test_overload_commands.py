@@ -103,7 +103,7 @@ def test_kill_cursors_and_end_sessions_are_not_retried(
     next(cursor)
     fail(deployment, "killCursors", "endSessions")
     cursor.close()
-    # `killSessions` ends the first session. `close` ends the second session with `endSessions`.
+    # `killSessions` cleans up the session of the cursor. `close` ends the session of `find_one`.
     client.db.c.find_one()
     client.close()
     assert len(deployment.commands.named("killCursors")) == 1

@@ -245,8 +245,9 @@ def _reaching_tests(recording: Recording, random_change: RandomChange) -> set[Te
         return set(tests_of_line)
     lines, names = _statement_at(random_change.file, random_change.line)
     found = {test for line in lines for test in recording.tests_of_line(random_change.file, line)}
-    # The line is in the head of a function, so all tests of the function may detect the change.
     if found and lines:
+        # The line is in a function head, or the tracer does not report the line. The tests that run
+        # the function body or the statement may detect the change.
         return found
     # A test may use an object that the line creates on import, although the test does not run the
     # line.

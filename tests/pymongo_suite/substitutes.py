@@ -80,7 +80,7 @@ def _opened_topology(client: MongoClient[Any]) -> Topology:
     return client._topology
 
 
-def _make_session_pool(pool: ServerSessionPool, topology: Topology) -> None:
+def _store_session_pool_in_topology(pool: ServerSessionPool, topology: Topology) -> None:
     _initialize_session_pool(pool, topology)
     topology._session_pool = pool  # type: ignore[attr-defined]
 
@@ -166,7 +166,7 @@ _SUBSTITUTES: tuple[tuple[Any, str, Any], ...] = (
     (ServerCursor, "_has_next", lambda cursor: cursor.has_buffered_documents),
     (ServerSession, "last_use", property(lambda session: session.last_used)),
     (ServerSession, "session_id", property(lambda session: session.lsid)),
-    (ServerSessionPool, "__init__", _make_session_pool),
+    (ServerSessionPool, "__init__", _store_session_pool_in_topology),
     (ServerSessionPool, "__iter__", _idle_sessions),
     (Topology, "_description", property(lambda topology: topology.description)),
     (Topology, "_select_server", _select),

@@ -1,4 +1,4 @@
-"""Tests that a runner uses each file of the official tests."""
+"""Check that each file of the official tests has a known kind or is a data file."""
 
 from __future__ import annotations
 

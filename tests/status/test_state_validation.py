@@ -51,7 +51,7 @@ def state_with(path: tuple[Any, ...], **new_value: Any) -> dict[str, Any]:
     return result
 
 
-def test_validation_keeps_complete_state_except_query_text() -> None:
+def test_validation_removes_only_query_text_and_only_if_text_is_disabled() -> None:
     assert select_fields(COMPLETE_STATE, True) == COMPLETE_STATE
     without_text = copy.deepcopy(COMPLETE_STATE)
     del without_text["clients"][0]["slow"][0]["text"]

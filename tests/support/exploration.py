@@ -63,14 +63,14 @@ def explore(create_system: Callable[[], ExploredSystem], depth: int, until_viola
         for step in _steps_after(create_system, path) if len(path) < depth else ():
             system = _system_after(create_system, (*path, step))
             step_count += 1
-            found, view = list(system.find_violations()), system.state_view()
-            is_new = not found and view not in seen
+            step_violations, view = list(system.find_violations()), system.state_view()
+            is_new = not step_violations and view not in seen
             if is_new:
                 seen.add(view)
                 paths.append((*path, step))
             # If `seen` contains the view, an earlier iteration has checked the end of this state.
-            found += [fault for fault in system.run_to_end() if is_new]
-            for fault in found:
+            step_violations += [fault for fault in system.run_to_end() if is_new]
+            for fault in step_violations:
                 violations.setdefault(fault, (*path, step))
     return Exploration(len(seen), step_count, violations)
 

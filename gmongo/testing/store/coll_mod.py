@@ -67,7 +67,7 @@ def _modify_index(collection: Collection, spec: Document, pace: Pace) -> Documen
     reply: Document = {}
     if name == "expireAfterSeconds":
         value = to_long(value)
-        if not 0 <= value <= _MAX_SECONDS or (old_value is None and (index.is_identity or len(index.keys) > 1)):
+        if not 0 <= value <= _MAX_SECONDS or (old_value is None and (index.is_id_index or len(index.keys) > 1)):
             raise malformed("the expiry of an index")
         reply = {} if old_value is None else {"expireAfterSeconds_old": Int64(old_value)}
         reply["expireAfterSeconds_new"] = Int64(value)
@@ -79,7 +79,7 @@ def _modify_index(collection: Collection, spec: Document, pace: Pace) -> Documen
         index.options = {**index.options, "prepareUnique": False}
     elif bool(old_value) != bool(value):
         value = bool(value)
-        if name == "unique" or index.is_identity or (name == "prepareUnique" and index.unique and not old_value):
+        if name == "unique" or index.is_id_index or (name == "prepareUnique" and index.unique and not old_value):
             raise malformed("the index of collMod")
         reply = {f"{name}_old": not value, f"{name}_new": value}
     options = {**index.options, name: value}

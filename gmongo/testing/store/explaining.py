@@ -83,7 +83,7 @@ def _describe_index_scan(index: Index) -> Document:
         "keyPattern": dict(index.keys),
         "indexName": index.name,
         "isMultiKey": index.is_multikey,
-        "isUnique": index.unique and not index.is_identity,
+        "isUnique": index.unique and not index.is_id_index,
         "isSparse": bool(index.options.get("sparse")),
         "isPartial": "partialFilterExpression" in index.options,
         "indexVersion": 2,

@@ -37,17 +37,17 @@ class Index:
 
     @property
     def unique(self) -> bool:
-        return self.is_identity or bool(self.options.get("unique") or self.options.get("prepareUnique"))
+        return self.is_id_index or bool(self.options.get("unique") or self.options.get("prepareUnique"))
 
     @property
-    def is_identity(self) -> bool:
+    def is_id_index(self) -> bool:
         """True if the index is the ``_id`` index, which every collection has."""
         return self.name == "_id_"
 
     @property
     def needs_duplicate_check(self) -> bool:
         """True if writes must check the index for duplicates. The keys of records already make ``_id`` unique."""
-        return self.unique and not self.is_identity
+        return self.unique and not self.is_id_index
 
     @cached_property
     def is_ordered(self) -> bool:

@@ -134,9 +134,9 @@ def _is_valid_path(path: str) -> bool:
 
 def _check_options(spec: Mapping[str, Any]) -> None:
     special_kind, name = _find_special_kind(spec["key"]), spec["name"]
-    is_identity = same_keys(spec["key"], {"_id": 1})
+    is_id_index = same_keys(spec["key"], {"_id": 1})
     if (
-        (is_identity and not set(spec) <= _IDENTITY_OPTIONS)
+        (is_id_index and not set(spec) <= _IDENTITY_OPTIONS)
         or (
             not is_integral(spec.get("v", 2))
             or spec.get("v", 2) not in (1, 2)
@@ -147,7 +147,7 @@ def _check_options(spec: Mapping[str, Any]) -> None:
         or not name
         or "\0" in name
         or name == "*"
-        or (name == "_id_" and not is_identity)
+        or (name == "_id_" and not is_id_index)
     ):
         raise malformed("an index specification")
     if "partialFilterExpression" in spec:

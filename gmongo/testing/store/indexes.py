@@ -166,7 +166,7 @@ def _find_names_to_drop(collection: Collection, requested: Any) -> list[str]:
     indexes = find_indexes(collection, requested)
     if not indexes:
         raise index_not_found(f"index not found with name [{requested}]")
-    if indexes[0].is_identity:
+    if indexes[0].is_id_index:
         raise invalid_options("cannot drop _id index")
     return [indexes[0].name]
 

@@ -115,7 +115,7 @@ class Scenario:
             run_state.error = error
 
     def run_others(self, run_state: ScenarioRun) -> None:
-        """Start other greenlets that affect the interrupted greenlet, which has already started."""
+        """After the start of the greenlet to interrupt, start other greenlets that affect this greenlet."""
 
     def start_second(self, run_state: ScenarioRun) -> None:
         """Start a second greenlet that uses the object of the first greenlet.

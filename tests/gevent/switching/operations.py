@@ -68,7 +68,7 @@ class Operation(Scenario):
 
     def prepare(self, run_state: ScenarioRun) -> None:
         restore_documents(run_state.client)
-        run_state.kept["object"] = OBJECTS[self.row.object_name](run_state)
+        run_state.kept["object"] = OBJECT_FACTORIES[self.row.object_name](run_state)
 
     def run_operation(self, run_state: ScenarioRun) -> Any:
         run_state.kept["value"] = self.row.call(run_state.kept.pop("object"))
@@ -129,7 +129,7 @@ def restore_documents(client: Any) -> None:
         database.work.drop_indexes()
 
 
-OBJECTS: dict[str, Callable[[ScenarioRun], Any]] = {
+OBJECT_FACTORIES: dict[str, Callable[[ScenarioRun], Any]] = {
     "client": lambda run_state: run_state.client,
     "database": lambda run_state: run_state.client.operations,
     "collection": lambda run_state: run_state.client.operations.work,
@@ -151,7 +151,7 @@ def register(function: Callable[[ScenarioRun], Any]) -> Callable[[ScenarioRun], 
     """Register a function that creates an object for scenarios. The name of the function is the name
     of the object.
     """
-    return OBJECTS.setdefault(function.__name__.replace("_", " "), function)
+    return OBJECT_FACTORIES.setdefault(function.__name__.replace("_", " "), function)
 
 
 @register
@@ -177,7 +177,7 @@ def stream(run_state: ScenarioRun) -> Any:
 
 @register
 def stored_upload(run_state: ScenarioRun) -> Any:
-    file = OBJECTS["upload"](run_state)
+    file = OBJECT_FACTORIES["upload"](run_state)
     file.write(CONTENT)
     file._flush()
     return file
@@ -441,7 +441,7 @@ class Encoder(TypeEncoder):  # type: ignore[misc]
         return len(value)
 
 
-class SlowMapping(Mapping[str, Any]):
+class SwitchingMapping(Mapping[str, Any]):
     """A document class whose methods switch to the hub, as methods of an application may do."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
@@ -459,7 +459,7 @@ class SlowMapping(Mapping[str, Any]):
         return len(self._document)
 
 
-class SlowFile(io.BytesIO):
+class SwitchingFile(io.BytesIO):
     """A file object whose methods switch to the hub, as a file object of an application may do."""
 
     def read(self, size: int | None = -1, /) -> bytes:
@@ -490,23 +490,23 @@ CALLBACK_ROWS = {
         "coded", lambda c: c.update_one({"_id": 1}, {"$set": {"n": TWO_ITEMS}}).modified_count, 1, wraps=True
     ),
     "mapping of insert_one": OperationRow(
-        "collection", lambda c: c.insert_one(SlowMapping({"_id": 9, "n": 1})).inserted_id, 9
+        "collection", lambda c: c.insert_one(SwitchingMapping({"_id": 9, "n": 1})).inserted_id, 9
     ),
     "mapping of find": OperationRow(
-        "collection", lambda c: ids(c.find(SlowMapping({"n": SlowMapping({"$gt": 1})}))), [2, 3]
+        "collection", lambda c: ids(c.find(SwitchingMapping({"n": SwitchingMapping({"$gt": 1})}))), [2, 3]
     ),
     "mapping of update_many": OperationRow(
-        "collection", lambda c: c.update_many(SlowMapping(LARGER_IDS), SlowMapping(UPDATE)).modified_count, 2
+        "collection", lambda c: c.update_many(SwitchingMapping(LARGER_IDS), SwitchingMapping(UPDATE)).modified_count, 2
     ),
-    "mapping of command": OperationRow("database", lambda d: d.command(SlowMapping({"count": "work"}))["n"], 4),
+    "mapping of command": OperationRow("database", lambda d: d.command(SwitchingMapping({"count": "work"}))["n"], 4),
     "iterator of insert_many": OperationRow(
         "collection", lambda c: c.insert_many(iterate_slowly([{"_id": 8}, {"_id": 9}])).inserted_ids, [8, 9]
     ),
     "transaction callback": OperationRow(
         "session", wrap_in_with_block(lambda s: update_in_transaction(s, lambda _session: gevent.sleep(0))), 2
     ),
-    "file of write": OperationRow("upload", wrap_in_with_block(lambda f: f.write(SlowFile(CONTENT))), None),
-    "target of download": OperationRow("bucket", lambda b: b.download_to_stream(1, SlowFile()), None),
+    "file of write": OperationRow("upload", wrap_in_with_block(lambda f: f.write(SwitchingFile(CONTENT))), None),
+    "target of download": OperationRow("bucket", lambda b: b.download_to_stream(1, SwitchingFile()), None),
 }
 
 GROUPS: dict[str, dict[str, OperationRow]] = {

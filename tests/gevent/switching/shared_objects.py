@@ -15,7 +15,13 @@ from bson import Timestamp
 
 from gmongo.errors import InvalidOperation
 from tests.gevent.switching.harness import Scenario, ScenarioRun
-from tests.gevent.switching.operations import CONTENT, OBJECTS, SlowFile, restore_documents, update_in_transaction
+from tests.gevent.switching.operations import (
+    CONTENT,
+    OBJECT_FACTORIES,
+    SwitchingFile,
+    restore_documents,
+    update_in_transaction,
+)
 from tests.support.wait import becomes_true
 
 Call = Callable[[Any], Any]
@@ -31,7 +37,7 @@ class SharedObject(Scenario):
 
     def prepare(self, run_state: ScenarioRun) -> None:
         restore_documents(run_state.client)
-        run_state.kept["object"] = OBJECTS[self._object_name](run_state)
+        run_state.kept["object"] = OBJECT_FACTORIES[self._object_name](run_state)
 
     def run_operation(self, run_state: ScenarioRun) -> Any:
         run_state.kept["first"] = _call_or_reject(self._first, run_state.kept["object"])
@@ -103,7 +109,7 @@ def check_file_ids(run_state: ScenarioRun, cursor: Any, first: Any, second: Any)
 
 def write_call(data: bytes) -> Call:
     def call(file: Any) -> bytes:
-        file.write(SlowFile(data))
+        file.write(SwitchingFile(data))
         return data
 
     return call
