@@ -24,6 +24,8 @@ class Suite:
     :ivar in_distribution: True if the source distribution contains the tests.
     :ivar folder: Working directory of the tests, relative to the source folder.
     :ivar runner: Command that runs the tests. If empty, pytest runs the tests.
+    :ivar simulated: Command line options of a simulated deployment, for a library that needs MongoDB
+        7.0. If empty, the tests use `mongod`.
     """
 
     distribution: str
@@ -34,6 +36,7 @@ class Suite:
     in_distribution: bool = True
     folder: str = ""
     runner: Sequence[str] = ()
+    simulated: Sequence[str] = ()
 
     @property
     def checkout_variable(self) -> str:

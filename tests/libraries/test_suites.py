@@ -59,7 +59,7 @@ def test_library_tests_pass_with_gmongo(suite, tmp_path):
         pytest.skip("tox -e libraries runs the suite")
     else:
         folder = source_of(suite.distribution)
-    options = {"port": suite.port, "runner": suite.runner}
+    options = {"port": suite.port, "runner": suite.runner, "simulated": suite.simulated}
     expected, missing, _ = compare_drivers(suite.tests, folder / suite.folder, tmp_path, suite.exceptions, **options)
     assert len(expected) >= suite.at_least
     assert without_parameters(missing) == set(suite.exceptions), sorted(missing)
