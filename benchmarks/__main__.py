@@ -70,9 +70,9 @@ def _parse_options(arguments: list[str] | None) -> argparse.Namespace:
     options.operations = options.operations or (QUICK_OPERATIONS if options.quick else OPERATIONS)
     is_standard = set(options.contenders) <= set(CONTENDERS)
     options.only = options.only or (STANDARD_SELECTION if is_standard else PROGRAM_SELECTION)
-    lacking = {name: tool for name in options.contenders if (tool := programs.missing_tool(name))}
-    options.contenders = [name for name in options.contenders if name not in lacking]
-    options.left_out = [f"{programs.CONTENDERS[name].title} ({tool} is missing)" for name, tool in lacking.items()]
+    absent_tools = {name: tool for name in options.contenders if (tool := programs.missing_tool(name))}
+    options.contenders = [name for name in options.contenders if name not in absent_tools]
+    options.left_out = [f"{programs.CONTENDERS[name].title} ({tool} is missing)" for name, tool in absent_tools.items()]
     if service.TABLE in options.only:
         services = {name: service.missing_package(name) for name in service.SERVICES}
         options.left_out += [f"{name} ({package} is missing)" for name, package in services.items() if package]
@@ -80,13 +80,13 @@ def _parse_options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def _measure(options: argparse.Namespace, show_progress: Callable[[str], Any]) -> Record:
-    shared = {name: getattr(options, name) for name in Settings._fields if hasattr(options, name)}
+    shared_settings = {name: getattr(options, name) for name in Settings._fields if hasattr(options, name)}
     with CannedServers() as servers:
-        settings = Settings(**shared, servers=servers, show_progress=show_progress)
+        settings = Settings(**shared_settings, servers=servers, show_progress=show_progress)
         tables = {name: list(measure_rows(settings)) for name, measure_rows in TABLES.items()}
-    settings_shown = {"rounds": options.rounds, "operations": options.operations}
-    settings_shown |= {"left out": " and ".join(options.left_out)} if options.left_out else {}
-    return Record(versions(), settings_shown, tables)
+    shown_settings = {"rounds": options.rounds, "operations": options.operations}
+    shown_settings |= {"left out": " and ".join(options.left_out)} if options.left_out else {}
+    return Record(versions(), shown_settings, tables)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -24,9 +24,9 @@ from benchmarks.documents import CHANGE, DATABASE, HUNDRED, MEGABYTE, ONE, QUERY
 from benchmarks.replies import HEADER, INT32, OP_MSG
 
 _READ, _WRITE = 1, 2
-_BODY = b"\x00\x00\x00\x00\x00"
+_FLAGS_AND_KIND = b"\x00\x00\x00\x00\x00"
 #: The offset of the document in a reply, after header, flags and section kind.
-_DOCUMENT = 21
+_DOCUMENT_OFFSET = 21
 
 Document = dict[str, Any]
 
@@ -51,14 +51,14 @@ class Channel:
         if sent != len(message):
             self._send_remaining(memoryview(message)[sent:])
         buffer = self._buffer
-        filled = self._receive(buffer)
+        byte_count = self._receive(buffer)
         length: int = INT32.unpack_from(buffer)[0]
         if length > len(buffer):
             buffer = memoryview(bytearray(length))
-            buffer[:filled] = self._buffer[:filled]
-        while filled < length:
-            filled += self._receive(buffer[filled:])
-        return bson.decode(buffer[_DOCUMENT:length])
+            buffer[:byte_count] = self._buffer[:byte_count]
+        while byte_count < length:
+            byte_count += self._receive(buffer[byte_count:])
+        return bson.decode(buffer[_DOCUMENT_OFFSET:length])
 
     def _send_remaining(self, rest: memoryview) -> None:
         while rest:
@@ -115,8 +115,8 @@ class Baseline:
     def insert_one(self) -> int:
         document = {"_id": ObjectId(), **UNSAVED}
         payload = bson.encode(document)
-        inserted: int = self._run({"insert": ONE, "ordered": True}, b"documents\x00", payload)["n"]
-        return inserted
+        inserted_count: int = self._run({"insert": ONE, "ordered": True}, b"documents\x00", payload)["n"]
+        return inserted_count
 
     def insert_many(self) -> int:
         documents = documents_without_id()
@@ -128,13 +128,13 @@ class Baseline:
 
     def update_one(self) -> int:
         statement = {"q": QUERY, "u": CHANGE, "multi": False, "upsert": False}
-        updated: int = self._run({"update": ONE, "ordered": True}, b"updates\x00", bson.encode(statement))["n"]
-        return updated
+        updated_count: int = self._run({"update": ONE, "ordered": True}, b"updates\x00", bson.encode(statement))["n"]
+        return updated_count
 
     def delete_one(self) -> int:
         statement = {"q": QUERY, "limit": 1}
-        deleted: int = self._run({"delete": ONE, "ordered": True}, b"deletes\x00", bson.encode(statement))["n"]
-        return deleted
+        deleted_count: int = self._run({"delete": ONE, "ordered": True}, b"deletes\x00", bson.encode(statement))["n"]
+        return deleted_count
 
     def _run(self, command: Document, identifier: bytes = b"", payload: bytes = b"") -> Document:
         channel = self._channels.pop() if self._channels else self._wait_for_channel()
@@ -157,7 +157,7 @@ class Baseline:
             self._channels.append(channel)
 
     def _message(self, command: Document, identifier: bytes, payload: bytes) -> bytes:
-        sections = _BODY + bson.encode(command)
+        sections = _FLAGS_AND_KIND + bson.encode(command)
         if payload:
             sequence = identifier + payload
             sections += b"\x01" + INT32.pack(4 + len(sequence)) + sequence

@@ -75,17 +75,17 @@ class Peer:
                 self._send(piece)
 
     def _send(self, reply: bytes) -> None:
-        waiting = memoryview(bytes(self.outgoing) + reply if self.outgoing else reply)
-        if waiting:
-            self._write(waiting)
+        unsent = memoryview(bytes(self.outgoing) + reply if self.outgoing else reply)
+        if unsent:
+            self._write(unsent)
 
-    def _write(self, waiting: memoryview) -> None:
+    def _write(self, unsent: memoryview) -> None:
         """Send as many bytes as the kernel accepts, and keep the rest."""
         try:
-            sent = self.sock.send(waiting)
+            sent = self.sock.send(unsent)
         except (BlockingIOError, ssl.SSLWantWriteError):
             sent = 0
-        was_blocked, self.outgoing = bool(self.outgoing), waiting[sent:]
+        was_blocked, self.outgoing = bool(self.outgoing), unsent[sent:]
         if was_blocked != bool(self.outgoing):
             events = READ | WRITE if self.outgoing else READ
             self.selector.modify(self.sock, events, self.transfer)

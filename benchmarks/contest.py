@@ -29,7 +29,7 @@ def measure_rows(settings: Settings) -> Iterator[Row]:
     with ExitStack() as stack, pinned_to_server_processor():
         programs: dict[str, Program] = {}
 
-        def cost(contender: str) -> float:
+        def measure(contender: str) -> float:
             if contender not in programs:
                 uri = canned_uri(settings.servers.port("standalone"))
                 programs[contender] = stack.enter_context(start_contender(contender, uri, CALLER_COUNT))
@@ -39,7 +39,7 @@ def measure_rows(settings: Settings) -> Iterator[Row]:
         for kind, share in SHARES.items():
             settings.show_progress(f"{kind} of all contenders")
             count = max(1, round(settings.operations * share / CALLER_COUNT))
-            costs, failures = take_turns(settings.contenders, settings.rounds, cost)
+            costs, failures = take_turns(settings.contenders, settings.rounds, measure)
             yield Row(row_name(kind), CALLER_COUNT, "µs", costs, failures)
 
 

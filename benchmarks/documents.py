@@ -14,7 +14,7 @@ DATABASE = "benchmark"
 ONE = "one"
 #: The collection whose ``find`` returns a hundred documents.
 HUNDRED = "hundred"
-#: The collection whose ``find`` returns one batch of 15 MB.
+#: The collection whose ``find`` on a canned server returns one batch of 15 MB.
 LARGE = "large"
 #: The collection whose ``find`` returns one batch of 1 MB.
 MEGABYTE = "megabyte"
@@ -56,8 +56,8 @@ def _padded_document(size: int) -> dict[str, Any]:
     if DEPLOYMENT_SUFFIX:
         return {"visits": 41}
     document = _fields()
-    bare = len(bson.encode({**QUERY, **document}))
-    document["note"] = "x" * (size - bare)
+    unpadded_size = len(bson.encode({**QUERY, **document}))
+    document["note"] = "x" * (size - unpadded_size)
     return document
 
 

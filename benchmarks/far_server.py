@@ -64,7 +64,7 @@ class Conversation:
         self._cursor = cursor
         self._replies = replies
         self._latency = latency
-        self._leaving: Queue[tuple[float, bytes]] = Queue()
+        self._delayed_messages: Queue[tuple[float, bytes]] = Queue()
 
     def serve(self) -> None:
         """Read requests, and send each reply after the latency."""
@@ -75,7 +75,7 @@ class Conversation:
                 length, request_id, _response_to, opcode = HEADER.unpack(head)
                 due = time.monotonic() + self._latency
                 for message in self._answer(head + stream.read(length - 16), request_id, opcode):
-                    self._leaving.put((due, message))
+                    self._delayed_messages.put((due, message))
         except OSError:
             pass
         finally:
@@ -83,7 +83,7 @@ class Conversation:
 
     def _send(self) -> None:
         while True:
-            due, message = self._leaving.get()
+            due, message = self._delayed_messages.get()
             gevent.sleep(max(0.0, due - time.monotonic()))
             self._socket.sendall(message)
 
@@ -101,11 +101,11 @@ class Conversation:
     def _batches(self, request_id: int, is_exhaust: bool) -> Iterator[bytes]:
         while True:
             Conversation.sent_batch_count += 1
-            more = Conversation.sent_batch_count < BATCH_COUNT
+            has_more = Conversation.sent_batch_count < BATCH_COUNT
             reply_id = 1_000_000 + Conversation.sent_batch_count
-            body = self._cursor.next if more else self._cursor.last
-            yield _message(reply_id, request_id, MORE_TO_COME if is_exhaust and more else 0, body)
-            if not is_exhaust or not more:
+            body = self._cursor.next if has_more else self._cursor.last
+            yield _message(reply_id, request_id, MORE_TO_COME if is_exhaust and has_more else 0, body)
+            if not is_exhaust or not has_more:
                 return
             request_id = reply_id
 

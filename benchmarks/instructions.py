@@ -32,7 +32,10 @@ NAMES = ["find_one", "insert_one", "update_one", "find_100", LISTENER_OPERATION]
 #: The first rounds are not counted: they fill caches, and from Python 3.12 on the first traces
 #: miss instructions.
 WARM_UP, ROUNDS = 3, 5
-EVENTS: dict[Callable[[Any], None], tuple[str, ...]] = {sys.settrace: ("opcode",), sys.setprofile: ("call", "c_call")}
+EVENTS: dict[Callable[[Any], None], tuple[str, ...]] = {
+    sys.settrace: ("opcode",),
+    sys.setprofile: ("call", "c_call"),
+}
 EVENT_KINDS = [event for events in EVENTS.values() for event in events]
 REGRESSION_RATIO, STALE_RATIO = 1.1, 0.8
 WRITE_HINT = f"To change the budget of Python {VERSION} on purpose: python -m benchmarks.instructions --write"
@@ -105,7 +108,10 @@ def measure() -> dict[str, Tally]:
 
 def _smallest_counts(operation: Operation, set_hook: Callable[[Any], None]) -> Tally:
     """Return the tally with the fewest events, because a reply that arrives in pieces causes more events."""
-    return min([count_events(operation, set_hook) for _ in range(WARM_UP + ROUNDS)][WARM_UP:], key=Tally.total)
+    return min(
+        [count_events(operation, set_hook) for _ in range(WARM_UP + ROUNDS)][WARM_UP:],
+        key=Tally.total,
+    )
 
 
 def by_function(tally: Tally) -> CountsByName:

@@ -73,7 +73,10 @@ def _measure_contender(contender: str, setup: LoadSetup, settings: Settings) -> 
     """Measure one contender. Return the numbers by load and quantity."""
     one, megabyte = exchange("find_one"), exchange("find_megabyte")
     with start_contender(
-        contender, canned_uri(settings.servers.port("standalone")), setup.callers + setup.processes, setup.processes
+        contender,
+        canned_uri(settings.servers.port("standalone")),
+        setup.callers + setup.processes,
+        setup.processes,
     ) as program:
         streams, background_stream = program.streams[: setup.callers], program.streams[-1]
 
@@ -86,7 +89,7 @@ def _measure_contender(contender: str, setup: LoadSetup, settings: Settings) -> 
         load.send(streams, one, count)  # the first requests of the contender open the connections
         saturation = count / load.send(streams, one, count).clock
         results = {SATURATION: {"": saturation}}
-        results |= {share: quantiles_at(part * saturation) for share, part in RATE_SHARES.items()}
+        results |= {name: quantiles_at(share * saturation) for name, share in RATE_SHARES.items()}
         results[f"{EQUAL_RATE} / s"] = quantiles_at(EQUAL_RATE)
         if setup == SETUPS[0]:
             results[BESIDE_LARGE_READS] = quantiles_at(EQUAL_RATE, with_large_reads=True)

@@ -70,7 +70,7 @@ def send(
     """
     by_descriptor = {stream.fileno(): stream for stream in streams}
     idle, waiting, due = deque(by_descriptor), deque[float](), deque(arrivals(rate, count))
-    begun: dict[int, float] = {}
+    begin_times: dict[int, float] = {}
     latencies: list[float] = []
     with select.epoll() as poll:
         for descriptor in by_descriptor:
@@ -85,8 +85,8 @@ def send(
                 waiting.append(due.popleft())
             while waiting and idle:
                 descriptor = idle.popleft()
-                moment = waiting.popleft()
-                begun[descriptor] = time.perf_counter() - start if rate == inf else moment
+                due_time = waiting.popleft()
+                begin_times[descriptor] = time.perf_counter() - start if rate == inf else due_time
                 _write(descriptor, exchange)
             # select has a finer time limit than epoll, which counts milliseconds.
             select.select([poll], [], [], max(0.0, start + due[0] - time.perf_counter()) if due else 1)
@@ -96,7 +96,7 @@ def send(
                     _write(descriptor, background[1])
                     continue
                 _read(descriptor, exchange)
-                latencies.append(time.perf_counter() - start - begun.pop(descriptor))
+                latencies.append(time.perf_counter() - start - begin_times.pop(descriptor))
                 idle.append(descriptor)
             if now > timeout:
                 raise WorkerFailed(f"only {len(latencies)} of {count} requests were answered in {timeout:g} seconds")

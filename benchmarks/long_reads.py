@@ -29,7 +29,7 @@ from benchmarks.worker import open_client, patch_if_pymongo
 
 WORK_SECONDS = 0.005  # seconds that the application works on a batch
 WORK_KINDS = ("waits", "computes")
-#: For each reader, the driver and the kind of its cursor.
+#: For each reader, the driver, and the kind of its cursor or the number of batches that the cursor reads ahead.
 READERS = {
     "gmongo": ("gmongo", "plain"),
     "gmongo, reading ahead": ("gmongo", "1"),
@@ -95,13 +95,13 @@ def read(reader: str, port: int, work: str) -> Reading:
     cursor = collection.find(batch_size=BATCH_SIZE, cursor_type=64 if kind == "exhaust" else 0)
     if kind.isdigit():
         cursor = cursor.read_ahead(int(kind))
-    act = _work_functions()[work]
+    work_on_batch = _work_functions()[work]
     count = 0
     moments = [time.perf_counter()]
     for _document in cursor:
         count += 1
         if not count % BATCH_SIZE:
-            act()
+            work_on_batch()
             moments.append(time.perf_counter())
     client.close()
     assert count == BATCH_COUNT * BATCH_SIZE, count
@@ -135,19 +135,19 @@ def measure(latencies: list[float], rounds: int, show_progress: Callable[[str], 
                     yield ReaderTimes(latency, work, reader, readings, readings_of[BASE_READER])
 
 
-def print_table(lines: list[ReaderTimes]) -> bool:
+def print_table(all_times: list[ReaderTimes]) -> bool:
     """Print a table, and return True if the target is reached."""
     rows = []
-    for line in lines:
-        cells = [f"{line.latency:g} ms", line.work, line.reader]
+    for times in all_times:
+        cells = [f"{times.latency:g} ms", times.work, times.reader]
         for quantity in Reading._fields:
-            middle = statistics.median(getattr(each, quantity) for each in line.readings)
-            cells += [f"{middle:.2f}", f"{statistics.median(line.ratios(quantity)):.2f}"]
+            middle = statistics.median(getattr(each, quantity) for each in times.readings)
+            cells += [f"{middle:.2f}", f"{statistics.median(times.ratios(quantity)):.2f}"]
         rows.append(cells)
     head = ["latency", "the application", "reader", "seconds", "ratio", "ms a batch", "ratio"]
     print(*markdown(Sheet("", head, [rows])), sep="\n")
-    judged = [line for line in lines if (line.latency, line.work, line.reader) == (5, "waits", JUDGED_READER)]
-    return all(statistics.median(line.ratios("batch")) <= TARGET_RATIO for line in judged)
+    judged = [times for times in all_times if (times.latency, times.work, times.reader) == (5, "waits", JUDGED_READER)]
+    return all(statistics.median(times.ratios("batch")) <= TARGET_RATIO for times in judged)
 
 
 def main() -> int:
@@ -169,11 +169,11 @@ def main() -> int:
         json.dump(read(options.reader, options.port, options.work), sys.stdout)
         return 0
     latencies = [float(each) for each in options.latencies.split(",")]
-    lines = list(measure(latencies, options.rounds, lambda text: print(text, file=sys.stderr)))
+    all_times = list(measure(latencies, options.rounds, lambda text: print(text, file=sys.stderr)))
     if options.json:
         with open(options.json, "w") as file:
-            json.dump([line._asdict() for line in lines], file, indent=2)
-    return 0 if print_table(lines) else 1
+            json.dump([times._asdict() for times in all_times], file, indent=2)
+    return 0 if print_table(all_times) else 1
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The first table: CPU time of the client per operation."""
+"""The table of operations: CPU time of the client per operation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.workloads import WORKLOADS, Workload
 
 TABLE = "operations"
 #: The minimum number of measured operations in a turn.
-FEWEST = 2
+MIN_OPERATION_COUNT = 2
 
 
 def measure_rows(settings: Settings) -> Iterator[Row]:
@@ -52,5 +52,5 @@ def _measure_row(name: str, greenlets: int, settings: Settings) -> Row:
 
 def _measurement(name: str, greenlets: int, contender: str, settings: Settings) -> Measurement:
     workload = WORKLOADS[name]
-    count = max(FEWEST, round(settings.operations * workload.share))
+    count = max(MIN_OPERATION_COUNT, round(settings.operations * workload.share))
     return Measurement(contender, workload.operation, greenlets, count, workload.variant)

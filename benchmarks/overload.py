@@ -1,9 +1,9 @@
 """``python -m benchmarks.overload``: measurement of the retry policy for overloaded servers.
 
-A simulated server in a separate process admits 500 requests per second and rejects the others. In
-each measurement, 50 to 1000 greenlets each send a request every 0.4 seconds, in total up to five
-times the admitted rate. The benchmark measures three reactions of a client to a rejection, and
-writes the tables of ``docs/overload.md``, and ``docs/overload.png``.
+A simulated server in a separate process admits 500 requests per second, and rejects further requests.
+In each measurement, 50 to 1000 greenlets each send a request every 0.4 seconds, in total up to five
+times the admitted rate. The benchmark measures three reactions of a client to a rejection, and writes
+the tables of ``docs/overload.md``, and ``docs/overload.png``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def send_one_request(client: MongoClient[Any]) -> int:
 
 def retry_immediately(client: MongoClient[Any]) -> int:
     """Call ``find_one`` until the request succeeds, without a pause. Return the number of calls."""
-    until = monotonic() + RETRY_SECONDS
+    deadline = monotonic() + RETRY_SECONDS
     attempt_count = 0
     while True:
         attempt_count += 1
@@ -57,7 +57,7 @@ def retry_immediately(client: MongoClient[Any]) -> int:
             client.shop.orders.find_one({"_id": 1})
             return attempt_count
         except PyMongoError:
-            if monotonic() > until:
+            if monotonic() > deadline:
                 raise RetriesStopped(attempt_count) from None
 
 
@@ -96,8 +96,8 @@ class RequestTally:
         """Reset the counts."""
         self.latencies: list[float] = []
         self.failure_count = self.attempt_count = 0
-        self._retries = self._client.retry_stats()["retries"]
-        self._begin, self._processor = monotonic(), process_time()
+        self._retries_before = self._client.retry_stats()["retries"]
+        self._begin, self._processor_before = monotonic(), process_time()
 
     def request(self) -> None:
         """Send one request, and count the attempts and the outcome."""
@@ -113,7 +113,7 @@ class RequestTally:
     def results(self, strategy: str, greenlets: int) -> Result:
         """Return the rates since the last call of :meth:`reset_counts`."""
         seconds = monotonic() - self._begin
-        retries = self._client.retry_stats()["retries"] - self._retries
+        retries = self._client.retry_stats()["retries"] - self._retries_before
         requests = len(self.latencies) + self.failure_count
         latencies = sorted(self.latencies) or [float("nan")]
         return Result(
@@ -124,7 +124,7 @@ class RequestTally:
             served=len(self.latencies) / seconds,
             failed=self.failure_count / max(requests, 1),
             latency=(median(latencies), latencies[int(len(latencies) * 0.99)]),
-            processor=(process_time() - self._processor) / seconds,
+            processor=(process_time() - self._processor_before) / seconds,
         )
 
 
@@ -193,7 +193,10 @@ def main() -> None:
                 print(results[-1], flush=True)
     page = options.docs / "overload.md"
     text = page.read_text("utf-8")
-    for name, sheet in (("overload", table(results)), ("peak", peak_table(peaks, PEAK_REQUEST_COUNT))):
+    for name, sheet in (
+        ("overload", table(results)),
+        ("peak", peak_table(peaks, PEAK_REQUEST_COUNT)),
+    ):
         text = replace_part(text, "\n".join(["", *markdown(sheet), ""]), name)
     page.write_text(text, "utf-8")
     draw(results, RATE, options.docs / "overload.png")

@@ -18,7 +18,7 @@ from benchmarks.record import Record
 from benchmarks.sheets import Sheet, failures, sheets_of
 
 PAGE_NAME = "performance.md"
-TABLES = (operations.TABLE, contest.TABLE)
+SHOWN_TABLES = (operations.TABLE, contest.TABLE)
 #: The page shows each operation with this number of greenlets.
 SHOWN_GREENLET_COUNT = 10
 
@@ -55,9 +55,9 @@ def write(record: Record, directory: Path) -> Path:
     text = page.read_text() if page.exists() else _empty_page()
     part = part_of(record)
     page.write_text(replace_part(text, "\n".join(results(record)), part.name))
-    other = directory / "concurrency.md"
-    if record.tables.get(service.TABLE) and other.exists():
-        other.write_text(replace_part(other.read_text(), "\n".join(_tables(record, [service.TABLE])), service.TABLE))
+    guide = directory / "concurrency.md"
+    if record.tables.get(service.TABLE) and guide.exists():
+        guide.write_text(replace_part(guide.read_text(), "\n".join(_tables(record, [service.TABLE])), service.TABLE))
     return page
 
 
@@ -66,11 +66,11 @@ def replace_part(text: str, content: str, name: str) -> str:
 
     :raises ValueError: the text lacks a mark.
     """
-    first, last = marks(name)
-    before, begin, rest = text.partition(first)
-    _old, end, after = rest.partition(last)
+    begin_mark, end_mark = marks(name)
+    before, begin, rest = text.partition(begin_mark)
+    _old, end, after = rest.partition(end_mark)
     if not begin or not end:
-        raise ValueError(f"the page must have the lines {first!r} and {last!r}, in this order")
+        raise ValueError(f"the page must have the lines {begin_mark!r} and {end_mark!r}, in this order")
     return f"{before}{begin}\n{content}\n{end}{after}"
 
 
@@ -85,7 +85,7 @@ def results(record: Record) -> Iterator[str]:
     yield from ("", f"![{part.description}]({part.plot})", "")
     yield ", ".join(f"{name} {version}" for name, version in record.versions.items()) + "."
     yield "Settings: " + ", ".join(f"{name} {value}" for name, value in record.settings.items()) + "."
-    yield from _tables(_selected_rows(record), TABLES)
+    yield from _tables(_selected_rows(record), SHOWN_TABLES)
     for line in failures(record.rows()):
         yield from ("", f"**Failed**: {line}")
     yield ""

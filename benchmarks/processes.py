@@ -33,7 +33,7 @@ class Measurement(NamedTuple):
     contender: str
     operation: str
     greenlets: int
-    repeats: int
+    operation_count: int
     variant: str | None = None
 
 
@@ -186,17 +186,17 @@ def run_python(arguments: Sequence[str], timeout: float) -> Any:
     """
     command = [sys.executable, *arguments]
     try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False)
+        completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False)
     except subprocess.TimeoutExpired:
         raise WorkerFailed(f"not finished after {timeout:g} seconds")
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    if completed.returncode:
+        last = (completed.stderr.strip().splitlines() or [f"exit status {completed.returncode}"])[-1]
         raise WorkerFailed(last)
-    return json.loads(done.stdout)
+    return json.loads(completed.stdout)
 
 
 def worker_arguments(task: Measurement, port: int) -> list[str]:
     """Return the command line arguments of a worker process."""
     arguments = ["--port", str(port), "--contender", task.contender, "--operation", task.operation]
-    arguments += ["--greenlets", str(task.greenlets), "--count", str(task.repeats)]
+    arguments += ["--greenlets", str(task.greenlets), "--count", str(task.operation_count)]
     return arguments + (["--variant", task.variant] if task.variant else [])

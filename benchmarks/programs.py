@@ -107,20 +107,20 @@ def prepare_command(name: str) -> list[str]:
     contender = CONTENDERS[name]
     if not contender.tools:
         return [sys.executable, "-m", "benchmarks.contenders", name]
-    folder, done = BUILD_FOLDER / name, BUILD_FOLDER / name / "built"
+    folder, digest_file = BUILD_FOLDER / name, BUILD_FOLDER / name / "built"
     sources = sorted(file for file in (SOURCE_FOLDER / name).rglob("*") if file.is_file())
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()
-    if not done.exists() or done.read_text() != digest:
+    if not digest_file.exists() or digest_file.read_text() != digest:
         shutil.copytree(SOURCE_FOLDER / name, folder, dirs_exist_ok=True)
         for step in contender.build:
-            made = subprocess.run(
+            completed = subprocess.run(
                 step.split(), cwd=folder, capture_output=True, text=True, timeout=_BUILD_SECONDS, check=False
             )
-            if made.returncode:
-                raise WorkerFailed((made.stderr.strip().splitlines() or [f"{step} failed"])[-1])
-        done.write_text(digest)
-    start, *rest = contender.command.split()
-    return [shutil.which(start) or str(folder / start), *(str(folder / each) for each in rest)]
+            if completed.returncode:
+                raise WorkerFailed((completed.stderr.strip().splitlines() or [f"{step} failed"])[-1])
+        digest_file.write_text(digest)
+    program, *arguments = contender.command.split()
+    return [shutil.which(program) or str(folder / program), *(str(folder / each) for each in arguments)]
 
 
 class Program:

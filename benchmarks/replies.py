@@ -1,7 +1,7 @@
 """Replies of the canned servers.
 
-The server encodes the replies before the first request, and each batch at the first request for the
-batch. For each request, the server creates only the header of the reply.
+The server encodes most replies before the first request, and a batch at the first request for the
+batch. For later requests, the server creates only the header of the reply.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Replies:
 
 
 def _primary(name: str) -> dict[str, Any]:
-    now = {"ts": _CLUSTER_TIME, "t": Int64(1)}
+    op_time = {"ts": _CLUSTER_TIME, "t": Int64(1)}
     return {
         "setName": REPLICA_SET_NAME,
         "setVersion": 1,
@@ -129,9 +129,9 @@ def _primary(name: str) -> dict[str, Any]:
         "secondary": False,
         "electionId": ObjectId("7fffffff0000000000000001"),
         "lastWrite": {
-            "opTime": now,
+            "opTime": op_time,
             "lastWriteDate": datetime(2024, 1, 1),
-            "majorityOpTime": now,
+            "majorityOpTime": op_time,
             "majorityWriteDate": datetime(2024, 1, 1),
         },
     }
@@ -143,7 +143,10 @@ def _cluster_times() -> dict[str, Any]:
     A client needs equal CPU time for constant and for increasing times.
     """
     signature = {"hash": bytes(20), "keyId": Int64(7300000000000000001)}
-    return {"$clusterTime": {"clusterTime": _CLUSTER_TIME, "signature": signature}, "operationTime": _CLUSTER_TIME}
+    return {
+        "$clusterTime": {"clusterTime": _CLUSTER_TIME, "signature": signature},
+        "operationTime": _CLUSTER_TIME,
+    }
 
 
 _BATCHES: dict[bytes, Callable[[], list[dict[str, Any]]]] = {

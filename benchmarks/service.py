@@ -26,7 +26,10 @@ TABLE = "service"
 CALLER_COUNT, THREAD_COUNT = 100, 32
 #: Requests per second that every service can answer.
 EQUAL_RATE = 200
-ROUTES = {"/one": 1.0, "/hundred": 0.2}
+ROUTE_SHARES = {
+    "/one": 1.0,
+    "/hundred": 0.2,
+}  # requests in a turn, divided by the number of operations
 COST, SATURATION, MEMORY = "CPU of a request", "requests in a second", "memory of the worker"
 HALF_LATENCY, EQUAL_LATENCY = "latency at 50 %", f"latency at {EQUAL_RATE} / s"
 _START_SECONDS = 120
@@ -54,7 +57,9 @@ SERVICES = {
         ("flask", "gunicorn"), "pymongo", f"{_FLASK} -k gthread --threads {THREAD_COUNT}"
     ),
     "Starlette, uvicorn/uvloop, PyMongo": Service(
-        ("starlette", "uvicorn", "uvloop"), "", f"{_UVICORN} benchmarks.services.starlette_service:app"
+        ("starlette", "uvicorn", "uvloop"),
+        "",
+        f"{_UVICORN} benchmarks.services.starlette_service:app",
     ),
 }
 
@@ -69,20 +74,23 @@ def measure_rows(settings: Settings) -> Iterator[Row]:
     if TABLE not in settings.only:
         return
     names = [name for name in SERVICES if missing_package(name) is None]
-    for route, share in ROUTES.items():
-        measured: dict[str, dict[tuple[str, str], float]] = {}
+    for route, share in ROUTE_SHARES.items():
+        results: dict[str, dict[tuple[str, str], float]] = {}
         failures: dict[str, str] = {}
         for name in names:
             settings.show_progress(f"{name}: {route}")
             try:
                 with pinned_to_server_processor():
-                    measured[name] = _measure_service(
-                        SERVICES[name], route, settings, max(CALLER_COUNT, round(settings.operations * share))
+                    results[name] = _measure_service(
+                        SERVICES[name],
+                        route,
+                        settings,
+                        max(CALLER_COUNT, round(settings.operations * share)),
                     )
             except WorkerFailed as failure:
                 failures[name] = str(failure)
-        for quantity, unit in next(iter(measured.values()), {}):
-            numbers = {name: [each[quantity, unit]] for name, each in measured.items()}
+        for quantity, unit in next(iter(results.values()), {}):
+            numbers = {name: [each[quantity, unit]] for name, each in results.items()}
             yield Row(f"{route}: {quantity}", None, unit, numbers, failures)
 
 
@@ -91,7 +99,7 @@ def _measure_service(service: Service, route: str, settings: Settings, count: in
     with ExitStack() as stack:
         port, process = stack.enter_context(_running_service(service, uri))
         streams = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(CALLER_COUNT)]
-        exchange = _exchange(streams[0], f"GET {route} HTTP/1.1\r\nHost: service\r\n\r\n".encode())
+        exchange = _make_exchange(streams[0], f"GET {route} HTTP/1.1\r\nHost: service\r\n\r\n".encode())
         load.send(streams, exchange, 2 * CALLER_COUNT)  # the first requests open the connections
         workers = [process, *_child_processes(process)]
         before = processor_seconds(workers)
@@ -127,7 +135,7 @@ def _running_service(service: Service, uri: str) -> Iterator[tuple[int, int]]:
         process.wait(_START_SECONDS)
 
 
-def _exchange(stream: socket.socket, request: bytes) -> load.Exchange:
+def _make_exchange(stream: socket.socket, request: bytes) -> load.Exchange:
     """Send a request once, and return an exchange that contains the request and the size of the answer."""
     stream.settimeout(_START_SECONDS)
     stream.sendall(request)

@@ -156,7 +156,7 @@ def _service(rows: Sequence[Row]) -> Iterator[Sheet]:
 
     head = ["service", "requests / s", "CPU ms"]
     head += [f"{service.HALF_LATENCY}, ms", f"{service.EQUAL_LATENCY}, ms", "memory MB"]
-    for route in service.ROUTES:
+    for route in service.ROUTE_SHARES:
         cost = by_name.get(f"{route}: {service.COST}")
         lines = []
         for name in [name for name in service.SERVICES if cost and median_of(cost, name)]:

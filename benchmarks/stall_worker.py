@@ -68,28 +68,28 @@ def measure_stalls(activity: Callable[[Any], Any], make_argument: Callable[[], A
     :param make_argument: creates the argument of the activity, outside of the measurement.
     """
     activity(make_argument())
-    stalls, returned = [], []
+    stalls, results = [], []
     for _ in range(REPETITIONS):
         argument = make_argument()
         gc.collect()
         ticker = Ticker()
-        returned.append(activity(argument))
+        results.append(activity(argument))
         stalls.append(ticker.stop())
-    return min(stalls) * 1000, returned
+    return min(stalls) * 1000, results
 
 
 def read(collection: Any) -> float:
     """Iterate over the large batch with pauses, and return the seconds until the first document."""
     import gevent
 
-    start, first, number = perf_counter(), 0.0, 0
+    start, first_document_time, number = perf_counter(), 0.0, 0
     for number, _document in enumerate(collection.find(), 1):
-        first = first or perf_counter() - start
+        first_document_time = first_document_time or perf_counter() - start
         if number % DOCUMENTS_BETWEEN_PAUSES == 0:
             gevent.sleep(PAUSE_SECONDS)
     if number != LARGE_BATCH_SIZE:
         raise AssertionError(f"read {number} documents, not {LARGE_BATCH_SIZE}")
-    return first
+    return first_document_time
 
 
 def iterate(collection: Any) -> list[Any]:
@@ -106,10 +106,10 @@ def iterate(collection: Any) -> list[Any]:
 def measure(database: Any) -> dict[str, float]:
     """Measure all quantities, and return their times in milliseconds."""
     large, one = database[LARGE], database[ONE]
-    read_stall, firsts = measure_stalls(read, lambda: large)
+    read_stall, first_times = measure_stalls(read, lambda: large)
     iterate_stall, _nothing = measure_stalls(iterate, lambda: large)
     insert_stall, _results = measure_stalls(one.insert_many, documents_without_id)
-    return {"read": read_stall, "first": min(firsts) * 1000, "iterate": iterate_stall, "insert": insert_stall}
+    return {"read": read_stall, "first": min(first_times) * 1000, "iterate": iterate_stall, "insert": insert_stall}
 
 
 def main() -> None:

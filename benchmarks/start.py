@@ -61,8 +61,8 @@ def measure_rows(settings: Settings) -> Iterator[Row]:
     """Measure gmongo and PyMongo in interleaved rounds: first all imports, then the memory."""
     if TABLE not in settings.only:
         return
-    # An installed package has bytecode files. A checkout may have no bytecode files, or may be
-    # read-only.
+    # Without bytecode files, which an installed package has, each new interpreter would compile the
+    # checkout.
     compileall.compile_dir(ROOT / "gmongo", quiet=1)
     drivers = [name for name in DRIVERS if name in settings.contenders]
     for name, imports in IMPORTS.items():

@@ -18,7 +18,7 @@ from benchmarks.worker import open_client, patch_if_pymongo
 
 #: The number of further clients. The number is large, because the first of these clients use
 #: memory that the import left free.
-FURTHER_CLIENTS = 100
+FURTHER_CLIENT_COUNT = 100
 #: The time in seconds in which the monitors connect.
 SETTLE_SECONDS = 0.3
 MEGABYTE, KILOBYTE = 1e6, 1e3
@@ -45,14 +45,14 @@ def measure(driver: str, port: int) -> tuple[float, float]:
     clients = [open_client(driver, port)]
     clients[0].admin.command("ping")
     with_one = settled_resident_memory()
-    clients += [_used_client(driver, port) for _ in range(FURTHER_CLIENTS)]
+    clients += [_open_and_use_client(driver, port) for _ in range(FURTHER_CLIENT_COUNT)]
     with_all = settled_resident_memory()
     for client in clients:
         client.close()
-    return (with_one - at_first) / MEGABYTE, (with_all - with_one) / FURTHER_CLIENTS / KILOBYTE
+    return (with_one - at_first) / MEGABYTE, (with_all - with_one) / FURTHER_CLIENT_COUNT / KILOBYTE
 
 
-def _used_client(driver: str, port: int) -> Any:
+def _open_and_use_client(driver: str, port: int) -> Any:
     client = open_client(driver, port)
     client["benchmark"]["one"].find_one({})
     return client

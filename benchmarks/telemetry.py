@@ -1,9 +1,9 @@
 """CPU time of telemetry: ``python -m benchmarks.telemetry``.
 
 The benchmark measures the CPU time of ``find_one`` on the canned server. The benchmark compares a
-client without observers, a traced client without a tracer provider, and clients with observers. One
-variant calls the client without observers inside handwritten spans, which have the attributes of the
-driver's spans. Each round measures all variants, and the result of a variant is its fastest round.
+client without observers (telemetry), a traced client without a tracer provider, and clients with
+observers. In one variant, handwritten spans surround the calls of the client without observers. The
+spans have the attributes of the driver's spans. The result of a variant is its fastest round.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.processes import canned_server
 from benchmarks.replies import ONE
 from gmongo import MongoClient
 
-OPERATIONS = 1000
+OPERATION_COUNT = 1000
 #: variant → the variant that is the denominator of its ratio
 DENOMINATORS = {
     "without observers": "",
@@ -34,12 +34,12 @@ DENOMINATORS = {
 }
 
 
-def handwritten_spans(tracer: Any, collection: Any, address: tuple[str, int]) -> Callable[[], Any]:
+def find_in_handwritten_spans(tracer: Any, collection: Any, address: tuple[str, int]) -> Callable[[], Any]:
     """Return a function that runs ``find_one`` in handwritten spans."""
     host, port = address
-    where = {"db.system.name": "mongodb", "db.namespace": "bench", "db.collection.name": ONE}
-    operation = {**where, "db.operation.name": "find", "db.operation.summary": f"find bench.{ONE}"}
-    command = {**where, "db.command.name": "find", "db.query.summary": f"find bench.{ONE}", "network.transport": "tcp"}
+    target = {"db.system.name": "mongodb", "db.namespace": "bench", "db.collection.name": ONE}
+    operation = {**target, "db.operation.name": "find", "db.operation.summary": f"find bench.{ONE}"}
+    command = {**target, "db.command.name": "find", "db.query.summary": f"find bench.{ONE}", "network.transport": "tcp"}
     command = {**command, "server.address": host, "server.port": port, "db.mongodb.lsid": "x" * 36}
     command = {**command, "db.mongodb.driver_connection_id": 1, "db.mongodb.server_connection_id": 1}
 
@@ -71,7 +71,7 @@ def variants(uri: str) -> tuple[dict[str, Callable[[], Any]], list[MongoClient[A
     plain = clients["without observers"]
     plain.bench[ONE].find_one()
     assert plain.address is not None
-    functions["handwritten spans"] = handwritten_spans(
+    functions["handwritten spans"] = find_in_handwritten_spans(
         tracer_provider.get_tracer("application"), plain.bench[ONE], plain.address
     )
     return {name: functions[name] for name in DENOMINATORS}, list(clients.values())
@@ -85,17 +85,17 @@ def _find_one(client: MongoClient[Any]) -> Callable[[], Any]:
 def measure(rounds: int) -> dict[str, float]:
     """Return the CPU time of one operation in microseconds, by variant."""
     with canned_server() as port:
-        compared, clients = variants(f"mongodb://127.0.0.1:{port}/")
-        best = dict.fromkeys(compared, float("inf"))
+        functions, clients = variants(f"mongodb://127.0.0.1:{port}/")
+        fastest = dict.fromkeys(functions, float("inf"))
         for _ in range(rounds):
-            for name, find in compared.items():
+            for name, find in functions.items():
                 started = time.process_time()
-                for _ in range(OPERATIONS):
+                for _ in range(OPERATION_COUNT):
                     find()
-                best[name] = min(best[name], (time.process_time() - started) / OPERATIONS)
+                fastest[name] = min(fastest[name], (time.process_time() - started) / OPERATION_COUNT)
         for client in clients:
             client.close()
-    return {name: seconds * 1e6 for name, seconds in best.items()}
+    return {name: seconds * 1e6 for name, seconds in fastest.items()}
 
 
 def table(measured: dict[str, float]) -> str:
@@ -111,7 +111,7 @@ def table(measured: dict[str, float]) -> str:
 def main() -> None:
     """Measure the CPU time of all variants, and print a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=15, help=f"rounds of {OPERATIONS} operations (default: 15)")
+    parser.add_argument("--rounds", type=int, default=15, help=f"rounds of {OPERATION_COUNT} operations (default: 15)")
     print(table(measure(parser.parse_args().rounds)))
 
 

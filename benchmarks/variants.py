@@ -16,18 +16,18 @@ class Variant(NamedTuple):
 
     :param options: the client options, as in a URI.
     :param server: the kind of the canned server.
-    :param switch: a feature of the driver that is not a client option.
+    :param feature: a feature of the driver that a URI cannot enable.
     """
 
     options: dict[str, str] = {}
     server: ServerKind = "standalone"
-    switch: Literal["listener", "debug", "stable API"] | None = None
+    feature: Literal["listener", "debug", "stable API"] | None = None
 
 
 VARIANTS = {
-    "listener": Variant(switch="listener"),
-    "debug": Variant(switch="debug"),
-    "stable_api": Variant(switch="stable API"),
+    "listener": Variant(feature="listener"),
+    "debug": Variant(feature="debug"),
+    "stable_api": Variant(feature="stable API"),
     "timeout": Variant({"timeoutMS": "10000"}),
     "10_connections": Variant({"maxPoolSize": "10"}),
     "tls": Variant({"tls": "true", "tlsAllowInvalidCertificates": "true"}, "tls"),
@@ -42,11 +42,11 @@ def settings_of(driver: str, variant: Variant) -> dict[str, Any]:
     :param driver: the package name of the driver, with the module names of PyMongo.
     """
     settings: dict[str, Any] = {}
-    if variant.switch == "listener":
+    if variant.feature == "listener":
         settings["event_listeners"] = [silent_listener(driver)]
-    if variant.switch == "stable API":
+    if variant.feature == "stable API":
         settings["server_api"] = importlib.import_module(f"{driver}.server_api").ServerApi("1")
-    if variant.switch == "debug":
+    if variant.feature == "debug":
         log_silently(driver)
     return settings
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 POOL_SIZE = 100
 SELECTION_TIMEOUT_MS = 5000
 
-Opened = tuple["dict[str, Operation]", Callable[[], None]]
+OpenedContender = tuple["dict[str, Operation]", Callable[[], None]]
 
 
 def patch_if_pymongo(contender: str) -> None:
@@ -45,11 +45,13 @@ def open_client(package: str, port: int, options: Mapping[str, str] = MappingPro
 
     text = "&".join(f"{name}={value}" for name, value in {"maxPoolSize": POOL_SIZE, **options}.items())
     return importlib.import_module(package).MongoClient(
-        f"mongodb://127.0.0.1:{port}/?{text}", serverSelectionTimeoutMS=SELECTION_TIMEOUT_MS, **settings
+        f"mongodb://127.0.0.1:{port}/?{text}",
+        serverSelectionTimeoutMS=SELECTION_TIMEOUT_MS,
+        **settings,
     )
 
 
-def _open_driver(options: argparse.Namespace) -> Opened:
+def _open_driver(options: argparse.Namespace) -> OpenedContender:
     package = options.contender
     patch_if_pymongo(package)
     from benchmarks.variants import VARIANTS, Variant, settings_of
@@ -61,14 +63,14 @@ def _open_driver(options: argparse.Namespace) -> Opened:
     return {**driver_operations(client), **bulk_operations(client)}, client.close
 
 
-def _open_baseline(options: argparse.Namespace) -> Opened:
+def _open_baseline(options: argparse.Namespace) -> OpenedContender:
     from benchmarks.baseline import Baseline, operations
 
     baseline = Baseline(options.port, min(options.greenlets, POOL_SIZE))
     return operations(baseline), baseline.close
 
 
-CONTENDERS: dict[str, Callable[[argparse.Namespace], Opened]] = {
+CONTENDERS: dict[str, Callable[[argparse.Namespace], OpenedContender]] = {
     "gmongo": _open_driver,
     "pymongo": _open_driver,
     "floor": _open_baseline,
@@ -81,18 +83,18 @@ def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     from benchmarks.workloads import check, measure_times
 
     pin_client()
-    each = max(2, options.count // options.greenlets)
-    count = each * options.greenlets
+    per_greenlet = max(2, options.count // options.greenlets)
+    count = per_greenlet * options.greenlets
     operation = operations[options.operation]
     try:
         check(options.operation, operation)
         for _turn in sys.stdin if options.turns else [None]:
-            seconds = measure_times(operation, options.greenlets, each, warm_up=max(2, each // 5))
+            times = measure_times(operation, options.greenlets, per_greenlet, warm_up=max(2, per_greenlet // 5))
             yield {
                 "contender": options.contender,
                 "count": count,
-                "microseconds": seconds.processor / count * 1e6,
-                "per_second": count / seconds.clock,
+                "microseconds": times.processor / count * 1e6,
+                "per_second": count / times.clock,
             }
     finally:
         close()

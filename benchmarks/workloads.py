@@ -135,15 +135,15 @@ def check(name: str, operation: Operation) -> None:
 class StartBarrier:
     """Barrier at which each greenlet waits after its warm-up, until the measurement starts."""
 
-    def __init__(self, expected: int) -> None:
-        self._missing = expected
+    def __init__(self, greenlet_count: int) -> None:
+        self._missing_count = greenlet_count
         self._all_wait = Event()
         self._start = Event()
 
     def wait(self) -> None:
         """Wait until the measurement starts. Each greenlet calls `wait` after its warm-up."""
-        self._missing -= 1
-        if not self._missing:
+        self._missing_count -= 1
+        if not self._missing_count:
             self._all_wait.set()
         self._start.wait()
 
@@ -158,26 +158,26 @@ class StartBarrier:
         self._start.set()
 
 
-def measure_times(operation: Operation, greenlets: int, count: int, warm_up: int) -> Times:
+def measure_times(operation: Operation, greenlet_count: int, count: int, warm_up: int) -> Times:
     """Run an operation in greenlets, and return the times of this process.
 
     Each greenlet first warms up. After the warm-up of all greenlets, the greenlets start the
     measured operations together.
 
-    :param greenlets: the number of concurrent greenlets.
+    :param greenlet_count: the number of concurrent greenlets.
     :param count: the number of measured operations of each greenlet.
     :param warm_up: the number of operations of each greenlet before the measurement.
     :raises Exception: an operation failed.
     """
-    barrier = StartBarrier(greenlets)
-    running = [gevent.spawn(_run, operation, count, warm_up, barrier) for _ in range(greenlets)]
-    for greenlet in running:
+    barrier = StartBarrier(greenlet_count)
+    greenlets = [gevent.spawn(_run, operation, count, warm_up, barrier) for _ in range(greenlet_count)]
+    for greenlet in greenlets:
         greenlet.link_exception(barrier.fail)
     barrier.await_warm_up()
     gc.collect()
     processor, clock = time.process_time(), time.perf_counter()
     barrier.start()
-    gevent.joinall(running, raise_error=True)
+    gevent.joinall(greenlets, raise_error=True)
     return Times(time.process_time() - processor, time.perf_counter() - clock)
 
 

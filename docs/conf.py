@@ -88,16 +88,16 @@ def _convert_to_site_links(text: str, page: Path, folder: Path) -> str:
     pages = {(ROOT / source).resolve(): HERE / f"{name}.md" for name, source in EXTERNAL_PAGES.items()}
 
     def convert_link(match: re.Match[str]) -> str:
-        shown, path, anchor = match[1], match[2], match[3] or ""
+        link_text, path, anchor = match[1], match[2], match[3] or ""
         target = (folder / path).resolve()
         if target.is_dir():
             target = _find_nearest_readme(target)
         target = pages.get(target, target)
         relative = os.path.relpath(target, page.parent)
         if target.is_relative_to(HERE):
-            return f"[{shown}]({relative}{anchor})"
+            return f"[{link_text}]({relative}{anchor})"
         # Sphinx copies the target of a `path:` link to the site, and reports a link to a missing file.
-        return f"[{shown}](path:{relative})" if target.exists() else match[0]
+        return f"[{link_text}](path:{relative})" if target.exists() else match[0]
 
     return _LINK.sub(convert_link, text)
 

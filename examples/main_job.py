@@ -147,12 +147,12 @@ def print_report(result: Result, arguments: argparse.Namespace, console: Console
 def table_rows(result: Result) -> dict[str, str]:
     """Return the values of the table rows, by the name of the row."""
     latencies = result.latencies
-    shown = [f"{name} {percentile(latencies, percent) * 1000:.1f}" for name, percent in PERCENTILES.items()]
+    percentile_texts = [f"{name} {percentile(latencies, percent) * 1000:.1f}" for name, percent in PERCENTILES.items()]
     return {
         "requests": str(len(latencies)),
         "failures": str(len(result.failures)),
         "throughput": f"{len(latencies) / result.seconds:.0f} requests/s",
-        "latency in ms": "  ".join(shown),
+        "latency in ms": "  ".join(percentile_texts),
         "connections used": "\n".join(map(connections_text, result.worker_healths)),
         "documents stored": f"{result.document_count} of {result.posted_count} posted",
     }

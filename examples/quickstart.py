@@ -27,7 +27,10 @@ def main() -> None:
             use_unique_index(planets)
             change_and_count(planets)
             share_client(planets)
-            print("connections that the pool opened:", sum(pool["total"] for pool in client.pool_stats()))
+            print(
+                "connections that the pool opened:",
+                sum(pool["total"] for pool in client.pool_stats()),
+            )
         finally:
             planets.drop()
 
@@ -53,13 +56,13 @@ def use_unique_index(planets: Collection[dict[str, Any]]) -> None:
 
 def change_and_count(planets: Collection[dict[str, Any]]) -> None:
     """Update a document, run a bulk write, and count the planets of each kind with an aggregation."""
-    updated = planets.update_one({"name": "Saturn"}, {"$set": {"rings": True}, "$inc": {"moons": 128}})
-    print("update_one: matched", updated.matched_count, "modified", updated.modified_count)
+    update_result = planets.update_one({"name": "Saturn"}, {"$set": {"rings": True}, "$inc": {"moons": 128}})
+    print("update_one: matched", update_result.matched_count, "modified", update_result.modified_count)
     hot = UpdateOne({"name": "Venus"}, {"$set": {"hot": True}})
-    written = planets.bulk_write([InsertOne({"name": "Uranus", "moons": 28, "rocky": False}), hot])
-    print("bulk_write: inserted", written.inserted_count, "modified", written.modified_count)
-    kinds = {"_id": "$rocky", "planets": {"$sum": 1}, "moons": {"$sum": "$moons"}}
-    for kind in sorted(planets.aggregate([{"$group": kinds}]), key=lambda kind: not kind["_id"]):
+    bulk_result = planets.bulk_write([InsertOne({"name": "Uranus", "moons": 28, "rocky": False}), hot])
+    print("bulk_write: inserted", bulk_result.inserted_count, "modified", bulk_result.modified_count)
+    group = {"_id": "$rocky", "planets": {"$sum": 1}, "moons": {"$sum": "$moons"}}
+    for kind in sorted(planets.aggregate([{"$group": group}]), key=lambda kind: not kind["_id"]):
         name = "rocky" if kind["_id"] else "giant"
         print(f"aggregate: {kind['planets']} {name} planets with {kind['moons']} moons")
 

@@ -78,11 +78,11 @@ def _visit(port: int, topic: str, text: str) -> Visit:
     latencies: list[float] = []
     is_stored = False
     try:
-        status, posted = _send_and_time(latencies, connection, "POST", "/notes", {"text": text, "topic": topic})
+        status, posted_note = _send_and_time(latencies, connection, "POST", "/notes", {"text": text, "topic": topic})
         is_stored = status == 201
         if not is_stored:
-            return Visit(latencies, is_stored, f"POST /notes: status {status}, {posted}")
-        status, note = _send_and_time(latencies, connection, "GET", f"/notes/{posted['id']}")
+            return Visit(latencies, is_stored, f"POST /notes: status {status}, {posted_note}")
+        status, note = _send_and_time(latencies, connection, "GET", f"/notes/{posted_note['id']}")
         matches = status == 200 and note["text"] == text
         return Visit(latencies, is_stored, None if matches else f"GET: status {status}, {note}")
     except (OSError, HTTPException, ValueError) as error:

@@ -24,17 +24,17 @@ class Forkable(Protocol):
 
 
 # The keys are the `id` of the objects. Any thread may register an object at any time.
-_registered: dict[int, weakref.ref[Forkable]] = {}
+_references: dict[int, weakref.ref[Forkable]] = {}
 
 
 def register_after_fork(forkable: Forkable) -> None:
     """Register a weak reference to `forkable`, whose `mark_forked` runs in each forked child."""
     key = id(forkable)
-    _registered[key] = weakref.ref(forkable, lambda _gone: _registered.pop(key, None))
+    _references[key] = weakref.ref(forkable, lambda _gone: _references.pop(key, None))
 
 
 def list_forkables() -> list[Forkable]:
-    return [each for reference in list(_registered.values()) if (each := reference()) is not None]
+    return [each for reference in list(_references.values()) if (each := reference()) is not None]
 
 
 _process_id = os.getpid()

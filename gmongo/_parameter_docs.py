@@ -50,8 +50,8 @@ def describes_parameters(*sources: type | str) -> Callable[[Kind], Kind]:
         shared |= _index_parameters(_split_fields(source if isinstance(source, str) else source.__doc__)[1:])
 
     def complete_docstrings(kind: Kind) -> Kind:
-        public = [member for name, member in vars(kind).items() if name[0] != "_"]
-        for documented, function in ((kind, getattr(kind, "__init__", None)), *zip(public, public, strict=True)):
+        members = [member for name, member in vars(kind).items() if name[0] != "_"]
+        for documented, function in ((kind, getattr(kind, "__init__", None)), *zip(members, members, strict=True)):
             if inspect.isfunction(function) and documented.__doc__:
                 documented.__doc__ = _complete_docstring(documented.__doc__, function, shared)
         return kind
@@ -82,8 +82,8 @@ def _complete_docstring(docstring: str, function: Any, shared: dict[str, str]) -
     parameter_count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARKEYWORDS)
     names = code.co_varnames[:parameter_count]
     summary, *fields = _split_fields(docstring)
-    described = {**shared, **_index_parameters(fields)}
-    parameters = [described[name] for name in names if name in described]
+    descriptions = {**shared, **_index_parameters(fields)}
+    parameters = [descriptions[name] for name in names if name in descriptions]
     return "\n".join((f"{summary}\n", *parameters, *(each for each in fields if not _PARAMETER_FIELD.match(each))))
 
 

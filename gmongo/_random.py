@@ -19,9 +19,9 @@ def uuid4() -> UUID:
 def repeatable(seed: int | float | str) -> Iterator[None]:
     """Use one generator with the given seed for all random values of this module within the ``with`` block."""
     global random, sample, urandom
-    before, generator = (random, sample, urandom), Random(seed)
+    original_functions, generator = (random, sample, urandom), Random(seed)
     random, sample, urandom = generator.random, generator.sample, generator.randbytes
     try:
         yield
     finally:
-        random, sample, urandom = before
+        random, sample, urandom = original_functions

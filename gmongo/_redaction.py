@@ -12,7 +12,7 @@ from gmongo._documents import Document
 _KEPT_FIELDS = frozenset(
     {"ok", "code", "codeName", "errmsg", "$err", "errorLabels", "topologyVersion", "$clusterTime", "operationTime"}
 )
-_WORD = re.compile(r"[^\x00-\x20\x7f]+")
+_WORD_PATTERN = re.compile(r"[^\x00-\x20\x7f]+")
 _MIN_LENGTH = 4  # a message may contain a shorter text by chance
 
 
@@ -26,12 +26,12 @@ def redacted(reply: Document, secrets: object, public: Collection[object] = ()) 
     """
     if reply.get("ok"):
         return reply
-    shown = {field: value for field, value in reply.items() if field in _KEPT_FIELDS}
+    redacted_reply = {field: value for field, value in reply.items() if field in _KEPT_FIELDS}
     texts = {text for text in _yield_quotable_forms(secrets) if len(text) >= _MIN_LENGTH and text not in public}
     for field in ("errmsg", "$err"):
-        if any(text in str(shown.get(field, "")) for text in texts):
-            shown[field] = "message withheld, because it quotes secret data"
-    return shown
+        if any(text in str(redacted_reply.get(field, "")) for text in texts):
+            redacted_reply[field] = "message withheld, because it quotes secret data"
+    return redacted_reply
 
 
 def _yield_quotable_forms(value: object) -> Iterator[str]:
@@ -39,7 +39,7 @@ def _yield_quotable_forms(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, bytes):
-        yield from _WORD.findall(value.decode("utf-8", "ignore"))
+        yield from _WORD_PATTERN.findall(value.decode("utf-8", "ignore"))
         yield from (b64encode(value).decode(), value.hex(), value.hex().upper())
     elif isinstance(value, (Mapping, list, tuple)):
         for each in value.values() if isinstance(value, Mapping) else value:

@@ -22,7 +22,7 @@ _log = logging.getLogger("gmongo.connection")
 _FILE_OPTIONS = ("tlscafile", "tlscertificatekeyfile", "tlscrlfile")
 _OCSP_PACKAGES = ("cryptography", "OpenSSL", "service_identity")
 _MAX_OCSP_QUERY_TIME = 5.0  # seconds
-_CONTENT = {
+_PEM_PARTS = {
     "tlsCAFile": "certificates",
     "tlsCRLFile": "a certificate revocation list",
     "tlsCertificateKeyFile": "a certificate and its private key",
@@ -51,7 +51,7 @@ def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
 
 
 class _Renewal:
-    """Function that returns a new TLS context after a change of a certificate file, and otherwise None.
+    """Callable that returns a new TLS context after a change of a certificate file, and otherwise None.
 
     While a changed file is invalid, the driver uses the last valid context, because tools may
     replace the files one by one.
@@ -159,7 +159,7 @@ def _load_file(option: str, path: str, load_path: Callable[[str], None]) -> None
         load_path(path)
     except ssl.SSLError as error:
         reason = f" ({error.reason})" if error.reason else ""
-        raise ConfigurationError(f"{option}: {path!r} must be a PEM file with {_CONTENT[option]}{reason}") from error
+        raise ConfigurationError(f"{option}: {path!r} must be a PEM file with {_PEM_PARTS[option]}{reason}") from error
     except OSError as error:
         raise ConfigurationError(f"{option}: cannot read {path!r}: {error.strerror or error}") from error
 

@@ -31,16 +31,16 @@ def clears_locals(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 def _clear_locals(error: BaseException) -> None:
     """Clear the local variables in the tracebacks of an exception, its causes and its contexts."""
-    pending, visited = [error], set()
-    while pending:
-        each = pending.pop()
-        if id(each) in visited:
+    pending_errors, visited_ids = [error], set()
+    while pending_errors:
+        each = pending_errors.pop()
+        if id(each) in visited_ids:
             continue
-        visited.add(id(each))
+        visited_ids.add(id(each))
         for frame, _line in walk_tb(each.__traceback__):
             if frame.f_globals.get("__name__", "").partition(".")[0] in _PACKAGES_WITH_SECRETS:
                 try:
                     frame.clear()
                 except RuntimeError:  # the frame belongs to a caller, which is still running
                     continue
-        pending += [one for one in (each.__cause__, each.__context__) if one is not None]
+        pending_errors += [one for one in (each.__cause__, each.__context__) if one is not None]

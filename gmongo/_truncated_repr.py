@@ -84,8 +84,8 @@ class _ValueRepr(Repr):
             return "{}"
         if level <= 0:
             return "{...}"
-        shown = islice(x.items(), self.maxdict)
-        pieces = [f"{self.repr1(key, level - 1)}: {self.repr1(value, level - 1)}" for key, value in shown]
+        visible_items = islice(x.items(), self.maxdict)
+        pieces = [f"{self.repr1(key, level - 1)}: {self.repr1(value, level - 1)}" for key, value in visible_items]
         if len(x) > self.maxdict:
             pieces.append("...")
         return "{" + ", ".join(pieces) + "}"

@@ -26,7 +26,7 @@ from gmongo.errors import InvalidOperation, NetworkTimeout, PyMongoError, Server
 from gmongo.execution.deadline import check_await_time, current_deadline, until
 from gmongo.execution.sessions import ImplicitSession, SessionHandle, checked_session, end_if_implicit
 from gmongo.operations.collection_commands import Aggregate
-from gmongo.wire.reply import decodes_plainly
+from gmongo.wire.reply import has_builtin_types
 from gmongo.wire.timeout import has_passed
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class ChangeStream(Generic[DocumentType]):
         self._codec_options = self._collection.codec_options
         # The stream must send resume tokens unchanged. If the application's codec options could change a
         # token, the cursor returns raw documents, and the stream decodes them with these codec options.
-        self._is_raw = not decodes_plainly(self._codec_options)
+        self._is_raw = not has_builtin_types(self._codec_options)
         self._decoding: CodecOptions[Value] = _RAW_CODEC_OPTIONS if self._is_raw else self._codec_options
         self._session: SessionHandle = checked_session(session) or self._executor.implicit_session()
         self._cursor: ServerCursor | None = None

@@ -21,7 +21,7 @@ from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import CommandCursor, CursorClass, RawBatchCommandCursor
 from gmongo.cursor import Bound, Cursor, CursorType, RawBatchCursor
-from gmongo.engines.collection_bulk import Bulk, insert_run, runs_of, statement_of
+from gmongo.engines.collection_bulk import Bulk, create_insert_run, statement_of, yield_runs
 from gmongo.errors import ConfigurationError, InvalidName, InvalidOperation, OperationFailure
 from gmongo.execution.deadline import checked_timeout
 from gmongo.execution.executor import Executor
@@ -302,7 +302,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         fields = without_none({}, bypassDocumentValidation=bypass_document_validation, comment=comment)
         acknowledged = self._acknowledged or self._in_transaction(session)
         bulk = self._create_bulk("insert", ordered, fields, acknowledged)
-        bulk.execute(self._executor, [insert_run(elements)], session)
+        bulk.execute(self._executor, [create_insert_run(elements)], session)
         return InsertManyResult(ids, acknowledged)
 
     def _in_transaction(self, session: ClientSession | None) -> bool:
@@ -520,7 +520,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         )
         acknowledged = self._acknowledged or self._in_transaction(session)
         bulk = self._create_bulk("bulkWrite", ordered, fields, acknowledged)
-        return BulkWriteResult(bulk.execute(self._executor, runs_of(statements, ordered), session), acknowledged)
+        return BulkWriteResult(bulk.execute(self._executor, yield_runs(statements, ordered), session), acknowledged)
 
     def _create_bulk(self, name: str, ordered: bool, fields: Document, acknowledged: bool) -> Bulk:
         return Bulk(self._context, name=name, ordered=ordered, fields=fields, acknowledged=acknowledged)
@@ -561,9 +561,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             first
             second
 
-        Methods of the cursor can also set the options: ``notes.find(filter).sort("title").limit(10)``. If a
-        program does not read a cursor to its end, the program should close the cursor, or use a ``with``
-        statement. The server keeps an unclosed cursor until its garbage collection in the program, or until a timeout.
+        Methods of the cursor can also set the options: ``notes.find(filter).sort("title").limit(10)``. A program
+        that does not read a cursor to its end should close the cursor, or use a ``with`` statement. Otherwise, the
+        cursor stays open on the server until the program's garbage collection frees the cursor, or until a timeout.
         :class:`~gmongo.cursor.Cursor` describes the options.
 
         :param filter: a query; None (the default) or ``{}`` matches every document.
@@ -866,8 +866,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises ConfigurationError: `kwargs` contains ``aggregate``, ``pipeline`` or ``explain``.
         """
         fields = without_none(kwargs, let=checked_let(let), comment=comment)
-        limit = (timeout_ms, timeout_mode)
-        return aggregate_cursor(CommandCursor, self, self._name, pipeline, session, fields, limit=limit)
+        timeouts = (timeout_ms, timeout_mode)
+        return aggregate_cursor(CommandCursor, self, self._name, pipeline, session, fields, timeouts=timeouts)
 
     def aggregate_raw_batches(
         self,
@@ -886,8 +886,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises ConfigurationError: `kwargs` contains ``aggregate``, ``pipeline`` or ``explain``.
         """
         fields = without_none(kwargs, comment=comment)
-        limit = (timeout_ms, timeout_mode)
-        return aggregate_cursor(RawBatchCommandCursor, self, self._name, pipeline, session, fields, limit=limit)
+        timeouts = (timeout_ms, timeout_mode)
+        return aggregate_cursor(RawBatchCommandCursor, self, self._name, pipeline, session, fields, timeouts=timeouts)
 
     def create_index(
         self, keys: KeyOrList, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
@@ -1024,7 +1024,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             raise TypeError("models must be a list of SearchIndexModel")
         documents = [model.document for model in models]
         command = {"createSearchIndexes": self._name, "indexes": documents, **kwargs}
-        return indexes.names_created(
+        return indexes.created_index_names(
             self._run_write_command(command, session, comment, write_concern=None), len(models)
         )
 
@@ -1150,13 +1150,13 @@ def aggregate_cursor(
     session: ClientSession | None,
     fields: DocumentDict,
     decoding: CodecOptions[Value] | None = None,
-    limit: tuple[float | None, str | None] = (None, None),
+    timeouts: tuple[float | None, str | None] = (None, None),
 ) -> CursorClass:
     """Run a pipeline over a collection or a database, and return a cursor of the class `kind`.
 
     :param target: the name of the collection, or 1 for the database of `collection`.
     :param decoding: the codec options of the result; None uses the collection's options.
-    :param limit: the values of `timeout_ms` and `timeout_mode`.
+    :param timeouts: the values of `timeout_ms` and `timeout_mode`.
     """
     if not isinstance(pipeline, (list, tuple)):
         raise TypeError(f"pipeline must be a list, not an instance of {type(pipeline).__name__}")
@@ -1174,7 +1174,7 @@ def aggregate_cursor(
         context, target, pipeline, fields, collection._acknowledged, batch_size, decoding, raw=kind._raw
     )
     awaits = bool(pipeline) and "$changeStream" in pipeline[0]
-    options = (batch_size or 0, max_await_time_ms, fields.get("comment"), *limit, awaits, awaits)
+    options = (batch_size or 0, max_await_time_ms, fields.get("comment"), *timeouts, awaits, awaits)
     cursor = kind._run(collection, operation, session, *options)
     cursor._awaits = awaits
     return cursor

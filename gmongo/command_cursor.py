@@ -12,7 +12,7 @@ from gmongo._documents import Document, DocumentDict, Value
 from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.engines.iteration import document_runs, limits_each_iteration
-from gmongo.engines.read_ahead import DEFAULT_MAX_BYTES, check_session, checked_read_ahead_limits
+from gmongo.engines.read_ahead import DEFAULT_MAX_BYTES, check_not_explicit, checked_read_ahead_limits
 from gmongo.engines.server_cursor import ServerCursor
 from gmongo.errors import InvalidOperation
 from gmongo.execution.deadline import check_await_time
@@ -176,7 +176,7 @@ class CommandCursor(Generic[DocumentType]):
         :raises InvalidOperation: the server waits for new documents, or the cursor has an explicit session.
         """
         limits = checked_read_ahead_limits(batches, max_bytes)
-        check_session(self._cursor.resources.session)
+        check_not_explicit(self._cursor.resources.session)
         if self._awaits or self._cursor.awaits:
             raise InvalidOperation("a cursor that waits for new documents cannot read ahead")
         self._cursor.read_ahead(*limits)

@@ -21,7 +21,7 @@ from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import checked_integer, checked_non_negative, read_documents
 from gmongo.engines.iteration import document_runs, limits_each_iteration
-from gmongo.engines.read_ahead import DEFAULT_MAX_BYTES, check_session, checked_read_ahead_limits
+from gmongo.engines.read_ahead import DEFAULT_MAX_BYTES, check_not_explicit, checked_read_ahead_limits
 from gmongo.engines.server_cursor import ServerCursor
 from gmongo.engines.turn import Turn
 from gmongo.errors import InvalidOperation, PyMongoError
@@ -315,7 +315,7 @@ class Cursor(Generic[DocumentType]):
         return self
 
     def _check_read_ahead(self, session: SessionHandle | None) -> None:
-        check_session(session)
+        check_not_explicit(session)
         if self._flags & (_TAILABLE | _EXHAUST):
             raise InvalidOperation("a tailable or exhaust cursor cannot read ahead")
 

@@ -246,20 +246,20 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :raises InvalidName: `name` is not allowed for a collection.
         """
         if check_exists and not (session is not None and checked_session(session).in_transaction):
-            existing = self.list_collections(session, {"name": name}, nameOnly=True)
-            if any(each.get("name") == name for each in existing):
+            descriptions = self.list_collections(session, {"name": name}, nameOnly=True)
+            if any(each.get("name") == name for each in descriptions):
                 raise CollectionInvalid(f"collection {name} already exists")
         encrypted_fields = kwargs.get("encryptedFields") or encrypted_fields_of(self, name, session, query_server=False)
         if encrypted_fields:
             checked_mapping("encryptedFields", encrypted_fields)
             create_state_collections(self, name, encrypted_fields, session)
             kwargs["encryptedFields"] = encrypted_fields
-        created: Collection[Value] = Collection(
+        collection: Collection[Value] = Collection(
             self, name, True, codec_options, read_preference, write_concern, read_concern, session, **kwargs
         )
         if encrypted_fields:
-            created.create_index(INDEX_KEYS, session=session)
-        return created
+            collection.create_index(INDEX_KEYS, session=session)
+        return collection
 
     def drop_collection(
         self,
@@ -391,7 +391,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         the database. The driver does not retry the command.
 
         :param check: True (the default) raises an exception for an error reply; False returns the reply.
-        :param allowable_errors: a list of codes and messages of errors whose reply the method returns; None by default.
+        :param allowable_errors: error codes and messages for which the method returns the reply; None by default.
         :param read_preference: the read preference of the command; None (the default) selects the primary.
         :param codec_options: the options for encoding and decoding; None (the default) uses the defaults of ``bson``.
         :param kwargs: further fields of the command. A field may be a ``ReadConcern`` or a ``WriteConcern``.
@@ -511,8 +511,8 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :raises TypeError: `pipeline` is not a list.
         :raises ConfigurationError: `kwargs` contains ``aggregate``, ``pipeline`` or ``explain``.
         """
-        limit = (timeout_ms, timeout_mode)
-        return aggregate_cursor(CommandCursor, self["$cmd.aggregate"], 1, pipeline, session, kwargs, limit=limit)
+        timeouts = (timeout_ms, timeout_mode)
+        return aggregate_cursor(CommandCursor, self["$cmd.aggregate"], 1, pipeline, session, kwargs, timeouts=timeouts)
 
     def dereference(
         self, dbref: DBRef, session: ClientSession | None = None, comment: Value = None, **kwargs: Value

@@ -336,8 +336,8 @@ class ClientEncryption(Generic[DocumentType]):
         """
         name = _checked_key_alt_name(key_alt_name)
         # Remove the field `keyAltNames` with its last name, because the unique index would include an empty array.
-        remaining = {"$filter": {"input": "$keyAltNames", "cond": {"$ne": ["$$this", name]}}}
-        names = {"$cond": [{"$eq": ["$keyAltNames", [name]]}, "$$REMOVE", remaining]}
+        other_names = {"$filter": {"input": "$keyAltNames", "cond": {"$ne": ["$$this", name]}}}
+        names = {"$cond": [{"$eq": ["$keyAltNames", [name]]}, "$$REMOVE", other_names]}
         update = [{"$set": {"keyAltNames": names}}]
         return self._get_open_key_vault().find_one_and_update({"_id": _checked_key_id(id)}, update)
 
@@ -371,15 +371,15 @@ class ClientEncryption(Generic[DocumentType]):
             raise TypeError(f"database must be a Database, not {short(database)}")
         if not isinstance(encrypted_fields, Mapping):
             raise TypeError(f"encrypted_fields must be a mapping such as a dict, not {short(encrypted_fields)}")
-        completed: DocumentDict = deepcopy(dict(encrypted_fields))
+        completed_fields: DocumentDict = deepcopy(dict(encrypted_fields))
         try:
-            for each in completed.get("fields") or ():
+            for each in completed_fields.get("fields") or ():
                 if isinstance(each, dict) and "keyId" in each and each["keyId"] is None:
                     each["keyId"] = self.create_data_key(kms_provider, master_key)  # type: ignore[arg-type]
-            kwargs = {"check_exists": False, **kwargs, "encryptedFields": completed}
-            return database.create_collection(name, **kwargs), completed
+            kwargs = {"check_exists": False, **kwargs, "encryptedFields": completed_fields}
+            return database.create_collection(name, **kwargs), completed_fields
         except Exception as error:
-            raise EncryptedCollectionError(error, completed) from error
+            raise EncryptedCollectionError(error, completed_fields) from error
 
     def __enter__(self) -> ClientEncryption[DocumentType]:
         return self

@@ -272,7 +272,7 @@ class CursorNotFound(OperationFailure):
 
 
 class ExecutionTimeout(OperationFailure):
-    """An operation took longer than ``max_time_ms``."""
+    """An operation took longer than its time limit, such as ``max_time_ms`` or ``timeoutMS``."""
 
     timeout = True
 

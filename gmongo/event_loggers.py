@@ -42,19 +42,19 @@ class CommandLogger(monitoring.CommandListener):
 class ConnectionPoolLogger(monitoring.ConnectionPoolListener):
     """Listener that logs the events of connection pools and of their connections."""
 
-    _POOL, _CONNECTION = "[pool %s] ", "[pool %s][connection %s] "
+    _POOL_PREFIX, _CONNECTION_PREFIX = "[pool %s] ", "[pool %s][connection %s] "
     _ATTRIBUTES = ("address", "connection_id")
-    pool_created = _make_method(_POOL + "pool created", "address")
-    pool_ready = _make_method(_POOL + "pool ready", "address")
-    pool_cleared = _make_method(_POOL + "pool cleared", "address")
-    pool_closed = _make_method(_POOL + "pool closed", "address")
-    connection_created = _make_method(_CONNECTION + "connection created", *_ATTRIBUTES)
-    connection_ready = _make_method(_CONNECTION + "connection setup succeeded", *_ATTRIBUTES)
-    connection_closed = _make_method(_CONNECTION + "connection closed: %s", *_ATTRIBUTES, "reason")
-    connection_check_out_started = _make_method(_POOL + "connection check out started", "address")
-    connection_check_out_failed = _make_method(_POOL + "connection check out failed: %s", "address", "reason")
-    connection_checked_out = _make_method(_CONNECTION + "connection checked out", *_ATTRIBUTES)
-    connection_checked_in = _make_method(_CONNECTION + "connection checked into the pool", *_ATTRIBUTES)
+    pool_created = _make_method(_POOL_PREFIX + "pool created", "address")
+    pool_ready = _make_method(_POOL_PREFIX + "pool ready", "address")
+    pool_cleared = _make_method(_POOL_PREFIX + "pool cleared", "address")
+    pool_closed = _make_method(_POOL_PREFIX + "pool closed", "address")
+    connection_created = _make_method(_CONNECTION_PREFIX + "connection created", *_ATTRIBUTES)
+    connection_ready = _make_method(_CONNECTION_PREFIX + "connection setup succeeded", *_ATTRIBUTES)
+    connection_closed = _make_method(_CONNECTION_PREFIX + "connection closed: %s", *_ATTRIBUTES, "reason")
+    connection_check_out_started = _make_method(_POOL_PREFIX + "connection check out started", "address")
+    connection_check_out_failed = _make_method(_POOL_PREFIX + "connection check out failed: %s", "address", "reason")
+    connection_checked_out = _make_method(_CONNECTION_PREFIX + "connection checked out", *_ATTRIBUTES)
+    connection_checked_in = _make_method(_CONNECTION_PREFIX + "connection checked into the pool", *_ATTRIBUTES)
 
 
 class HeartbeatLogger(monitoring.ServerHeartbeatListener):

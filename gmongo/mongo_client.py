@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MongoClient"]
 
-_REPLICA_SETS = (TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWithPrimary)
+_REPLICA_SET_TYPES = (TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWithPrimary)
 _CLOSE_TIMEOUT = 1.0  # the total time limit of the commands that close() sends, in seconds
 _READY_INTERVAL = 0.01  # seconds between two checks of wait_until_ready()
 
@@ -236,8 +236,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         type_registry: TypeRegistry | None = None,
         **kwargs: object,
     ) -> None:
-        named = {"document_class": document_class, "tz_aware": tz_aware, "connect": connect}
-        keywords = without_none(kwargs, **named, type_registry=type_registry)
+        named_options = {"document_class": document_class, "tz_aware": tz_aware, "connect": connect}
+        keywords = without_none(kwargs, **named_options, type_registry=type_registry)
         host_and_port = (self.HOST if host is None else host, self.PORT if port is None else port)
         self._options = options = ClientOptions(*host_and_port, keywords, silent=self._is_silent)
         # Use the object DEFAULT_CODEC_OPTIONS if possible, because comparisons of identical objects are fast.
@@ -541,7 +541,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     def _find_addresses(self, server_type: int) -> set[Address]:
         description = self.topology_description
-        if description.topology_type not in _REPLICA_SETS:
+        if description.topology_type not in _REPLICA_SET_TYPES:
             return set()
         servers = description.server_descriptions()
         return {address for address, server in servers.items() if server.server_type == server_type}
@@ -678,16 +678,16 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     def _describe_missing_connections(self) -> str | None:
         """Return a text that names each available server with fewer than ``minPoolSize`` connections, or None."""
-        required = self._options.pool_options.min_pool_size
-        established = {
+        min_pool_size = self._options.pool_options.min_pool_size
+        counts = {
             address_text(pool["address"]): pool["total"] - pool["pending"]
             for pool in self.pool_stats()
             if pool["state"] == "ready"
         }
-        missing = [f"{address} has {count} of them" for address, count in established.items() if count < required]
-        if not established:
+        missing = [f"{address} has {count} of them" for address, count in counts.items() if count < min_pool_size]
+        if not counts:
             return "the server is not available any more"
-        return f"minPoolSize is {required} connections, and {', '.join(missing)}" if missing else None
+        return f"minPoolSize is {min_pool_size} connections, and {', '.join(missing)}" if missing else None
 
     def close(self) -> None:
         """End sessions and cursors on the server, stop all greenlets of the client, and close all connections.
@@ -713,8 +713,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
                     self._cursor_killer.reap()
                     for session in list(self._sessions):
                         session._abort_at_close()
-                    interrupted = self._session_reaper.end_all()
-                    for operation in EndSessions.batches(interrupted + self._executor.sessions.drain()):
+                    interrupted_lsids = self._session_reaper.end_all()
+                    for operation in EndSessions.batches(interrupted_lsids + self._executor.sessions.drain()):
                         self._executor.run(operation)
         except (PyMongoError, BSONError):
             pass  # without the command, the server ends the sessions after a timeout
@@ -753,7 +753,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         options = self._options
         hosts = [f"{host}:{port}" if port else host for host, port in options.seeds]
         kind = options.codec_options.document_class
-        shown = {
+        shown_options = {
             "host": repr(f"mongodb+srv://{options.srv_hostname}" if options.is_unresolved else hosts),
             "document_class": "dict" if kind is dict else f"{kind.__module__}.{kind.__name__}",
             "tz_aware": repr(options.codec_options.tz_aware),
@@ -761,8 +761,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         }
         for name, value in options.merged.items():
             if name not in SECRET_OPTION_NAMES or name == "authmechanismproperties":
-                shown.setdefault(name, _format_option(name, value))
-        return f"MongoClient({', '.join(f'{name}={value}' for name, value in shown.items())})"
+                shown_options.setdefault(name, _format_option(name, value))
+        return f"MongoClient({', '.join(f'{name}={value}' for name, value in shown_options.items())})"
 
 
 class _SilentClient(MongoClient[Value]):
@@ -779,7 +779,7 @@ def _is_same_library(first: DriverInfo, second: DriverInfo) -> bool:
 def _format_option(name: str, value: object) -> str:
     """Return the ``repr`` of an option. Convert times from seconds to milliseconds."""
     if name == "authmechanismproperties" and isinstance(value, dict):
-        return repr({each: kept if each in SHOWN_PROPERTIES else "<redacted>" for each, kept in value.items()})
+        return repr({each: item if each in SHOWN_PROPERTIES else "<redacted>" for each, item in value.items()})
     if name.endswith("ms") and name not in ("localthresholdms", "wtimeoutms") and isinstance(value, (int, float)):
         return f"{value * 1000:.10g}"
     return repr(value)

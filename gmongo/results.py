@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 
-def _create_count(name: str, field: str, doc: str) -> Value:
+def _count_property(name: str, field: str, doc: str) -> Value:
     """Return a property with the name `name`, whose value is a field of the result of a bulk write."""
 
     def count(result: _BulkResult) -> int:
@@ -175,15 +175,15 @@ class _BulkResult(_WriteResult):
         "_value", "The combined results of all commands: the counts of written documents, and the list of errors."
     )
 
-    inserted_count: int = _create_count("inserted_count", "nInserted", "The number of inserted documents.")
-    matched_count: int = _create_count(
+    inserted_count: int = _count_property("inserted_count", "nInserted", "The number of inserted documents.")
+    matched_count: int = _count_property(
         "matched_count", "nMatched", "The number of documents that matched the filter of an update."
     )
-    modified_count: int = _create_count(
+    modified_count: int = _count_property(
         "modified_count", "nModified", "The number of documents that an update changed."
     )
-    deleted_count: int = _create_count("deleted_count", "nRemoved", "The number of deleted documents.")
-    upserted_count: int = _create_count("upserted_count", "nUpserted", "The number of upserted documents.")
+    deleted_count: int = _count_property("deleted_count", "nRemoved", "The number of deleted documents.")
+    upserted_count: int = _count_property("upserted_count", "nUpserted", "The number of upserted documents.")
 
 
 class BulkWriteResult(_BulkResult):
@@ -221,7 +221,7 @@ class ClientBulkWriteResult(_BulkResult):
         super().__init__(bulk_api_result, acknowledged)
         self._has_verbose_results = has_verbose_results
 
-    deleted_count: int = _create_count("deleted_count", "nDeleted", "The number of deleted documents.")
+    deleted_count: int = _count_property("deleted_count", "nDeleted", "The number of deleted documents.")
     has_verbose_results: bool = read_only(
         "_has_verbose_results", "True if the result contains the results of single writes."
     )

@@ -64,10 +64,10 @@ def parse_uri(
         "srvallowedhostssuffix": srv_allowed_hosts_suffix,
         "srv_host_validator": srv_host_validator,
     }
-    parsed = read_uri(uri, default_port, validate, warn, normalize, connect_timeout, srv_options)
-    del parsed["own"]
-    parsed["options"] = _CaseInsensitiveOptions(parsed["options"])
-    return parsed
+    uri_parts = read_uri(uri, default_port, validate, warn, normalize, connect_timeout, srv_options)
+    del uri_parts["own"]
+    uri_parts["options"] = _CaseInsensitiveOptions(uri_parts["options"])
+    return uri_parts
 
 
 def split_options(opts: str, validate: bool = True, warn: bool = False, normalize: bool = True) -> DocumentDict:

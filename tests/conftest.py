@@ -34,7 +34,7 @@ Hub.SYSTEM_ERROR += (pytest.fail.Exception,)
 # servers of these tests run in the hub of the test.
 _VIRTUAL_TIME_FOLDERS = {"auth", "cmap", "execution", "hostile", "load_balanced", "sdam", "stable_api", "telemetry"}
 
-_failed: list[str] = []
+_failed_test_ids: list[str] = []
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -80,8 +80,8 @@ def _is_long_test(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Disable the garbage collector during the collection of tests, which creates objects that live
-    until the end.
+    """Disable the garbage collector while pytest collects tests, because the collected tests live until
+    the end of the run.
     """
     gc.disable()
     yield
@@ -94,7 +94,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.failed:
-        _failed.append(report.nodeid)
+        _failed_test_ids.append(report.nodeid)
 
 
 def pytest_runtest_logfinish() -> None:
@@ -103,8 +103,8 @@ def pytest_runtest_logfinish() -> None:
     The error, the frames of its traceback and `sys` refer to each other, and keep clients alive.
     Without a garbage collection, the monitors of these clients run during later tests.
     """
-    if _failed:
-        _failed.clear()
+    if _failed_test_ids:
+        _failed_test_ids.clear()
         for name in ("last_exc", "last_type", "last_value", "last_traceback"):
             vars(sys).pop(name, None)
         gc.collect()
@@ -112,8 +112,8 @@ def pytest_runtest_logfinish() -> None:
 
 @pytest.fixture(autouse=True)
 def select_clock(request: pytest.FixtureRequest) -> None:
-    """Run a test of a folder in `_VIRTUAL_TIME_FOLDERS` in virtual time, unless the test has the marker
-    `real_time`.
+    """Run a test in virtual time if `_VIRTUAL_TIME_FOLDERS` contains its folder, unless the test has
+    the marker `real_time`.
     """
     tests = Path(__file__).parent
     folders = {request.path.relative_to(tests).parts[0]} if tests in request.path.parents else set()

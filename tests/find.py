@@ -48,23 +48,23 @@ def _tests_of_file(file: str) -> Iterator[str]:
                 yield from mutation.targets
     module = "gmongo." + file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     package, _, name = module.rpartition(".")
-    imports = (rf"from {module} import", rf"from {package} import .*\b{name}\b", rf"import {module}\b")
-    imported = re.compile(rf"^\s*(?:{'|'.join(imports)})")
+    import_patterns = (rf"from {module} import", rf"from {package} import .*\b{name}\b", rf"import {module}\b")
+    import_pattern = re.compile(rf"^\s*(?:{'|'.join(import_patterns)})")
     for path in _test_files():
-        if any(map(imported.match, path.read_text("utf-8").splitlines())):
+        if any(map(import_pattern.match, path.read_text("utf-8").splitlines())):
             yield path.relative_to(ROOT).as_posix()
 
 
 def _tests_with_words(words: list[str]) -> Iterator[str]:
     for path in _test_files():
         tree = ast.parse(path.read_text("utf-8"))
-        where = path.relative_to(ROOT).as_posix()
-        about = f"{where} {ast.get_docstring(tree) or ''}"
+        file = path.relative_to(ROOT).as_posix()
+        module_text = f"{file} {ast.get_docstring(tree) or ''}"
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
-                own = f"{node.name} {ast.get_docstring(node) or ''}"
-                if _contains_words(f"{about} {own}", words) and _contains_words(own, words, any_word=True):
-                    yield f"{where}::{node.name}"
+                text = f"{node.name} {ast.get_docstring(node) or ''}"
+                if _contains_words(f"{module_text} {text}", words) and _contains_words(text, words, any_word=True):
+                    yield f"{file}::{node.name}"
 
 
 def _tests_of_mutations(words: list[str]) -> Iterator[str]:
@@ -77,8 +77,8 @@ def _tests_of_mutations(words: list[str]) -> Iterator[str]:
 
 
 def _contains_words(text: str, words: Iterable[str], any_word: bool = False) -> bool:
-    there = _letters_and_digits(text)
-    return (any if any_word else all)(word in there for word in words)
+    letters = _letters_and_digits(text)
+    return (any if any_word else all)(word in letters for word in words)
 
 
 def _letters_and_digits(text: str) -> str:
@@ -95,8 +95,8 @@ def _test_files() -> list[Path]:
 
 def _requirement_text(name: str) -> str:
     """Return comment lines with the level and the text of a requirement from its conformance page."""
-    row = re.compile(rf"^\| {name} \| ([^|]+) \| ([^|]+) \|", re.MULTILINE)
-    rows = filter(None, (row.search(page.read_text("utf-8")) for page in sorted(CONFORMANCE.glob("*.md"))))
+    row_pattern = re.compile(rf"^\| {name} \| ([^|]+) \| ([^|]+) \|", re.MULTILINE)
+    rows = filter(None, (row_pattern.search(page.read_text("utf-8")) for page in sorted(CONFORMANCE.glob("*.md"))))
     return "".join(f"# {each[1]}: {each[2]}" for each in rows)
 
 

@@ -19,13 +19,13 @@ def serve(stream: Any, operations: list[Callable[[], Any]]) -> None:
     """Read requests from a stream until its end, and run the operation of each request."""
     while request := stream.recv(4):
         number = int.from_bytes(request, "big")
-        operation, documents = operations[number >> 24], 0
+        operation, document_count = operations[number >> 24], 0
         for _ in range(number & 0xFFFFFF):
-            documents += _count(operation())
-        stream.sendall(documents.to_bytes(4, "big"))
+            document_count += _count_documents(operation())
+        stream.sendall(document_count.to_bytes(4, "big"))
 
 
-def _count(result: Any) -> int:
+def _count_documents(result: Any) -> int:
     return result if result.__class__ is int else int(result is not None)
 
 
@@ -89,21 +89,21 @@ def run_in_tasks(name: str, uri: str, path: str, callers: int) -> None:
 
     from benchmarks.contenders.tasks import operations
 
-    async def call(run: list[Callable[[], Any]]) -> None:
+    async def call(functions: list[Callable[[], Any]]) -> None:
         loop = asyncio.get_running_loop()
         stream = socket.socket(socket.AF_UNIX)
         stream.connect(path)
         stream.setblocking(False)
         while request := await loop.sock_recv(stream, 4):
             number = int.from_bytes(request, "big")
-            operation, documents = run[number >> 24], 0
+            operation, document_count = functions[number >> 24], 0
             for _ in range(number & 0xFFFFFF):
-                documents += _count(await operation())
-            await loop.sock_sendall(stream, documents.to_bytes(4, "big"))
+                document_count += _count_documents(await operation())
+            await loop.sock_sendall(stream, document_count.to_bytes(4, "big"))
 
     async def main() -> None:
-        run = operations(uri)
-        await asyncio.gather(*(call(run) for _ in range(callers)))
+        functions = operations(uri)
+        await asyncio.gather(*(call(functions) for _ in range(callers)))
 
     if name == "uvloop":
         import uvloop

@@ -51,8 +51,8 @@ def measure(options: argparse.Namespace, report_progress: Callable[[str], Any]) 
     only = options.only or PARTS
     results: dict[str, Any] = {"versions": versions(), "rounds": options.rounds, "operations": {}}
     for name in [name for name in DEPLOYMENTS if name in only]:
-        able = [each for each in contenders if each != "floor" or name == "standalone"]
-        measured = operations.measure(name, able, options.rounds, options.operations, report_progress)
+        supported_contenders = [each for each in contenders if each != "floor" or name == "standalone"]
+        measured = operations.measure(name, supported_contenders, options.rounds, options.operations, report_progress)
         results["operations"][name + DEPLOYMENT_SUFFIX] = {kind: each.as_json() for kind, each in measured.items()}
         save()
     if FAILOVER in only:

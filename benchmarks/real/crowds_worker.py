@@ -1,8 +1,8 @@
 """Run one measurement of one size: ``python -m benchmarks.real.crowds_worker CONTENDER URI MEASUREMENT SIZE``.
 
 The program prints a JSON array: the CPU time in milliseconds, and the growth of the resident memory
-in kilobytes. The benchmark divides both results by the number of greenlets, clients, databases or
-connections.
+in kilobytes. The program divides both numbers by SIZE, the number of greenlets, clients, databases
+or connections.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def measure_greenlets(open_client: Callable[..., Any], size: int) -> int:
         for _ in range(3):
             client["benchmark"]["one"].find_one({})
 
-    spawned = [gevent.spawn(call) for _ in range(size)]
+    greenlets = [gevent.spawn(call) for _ in range(size)]
     gate.set()
     peak = 0
-    while not all(each.dead for each in spawned):
+    while not all(each.dead for each in greenlets):
         gevent.sleep(0.02)
         peak = max(peak, resident_memory())
     client.close()
@@ -43,12 +43,12 @@ def measure_greenlets(open_client: Callable[..., Any], size: int) -> int:
 
 def measure_clients(open_client: Callable[..., Any], size: int) -> int:
     """Run an operation on each of many clients, and return the resident memory before the clients close."""
-    opened = []
+    clients = []
     for _ in range(size):
-        opened.append(open_client())
-        opened[-1].admin.command("ping")
+        clients.append(open_client())
+        clients[-1].admin.command("ping")
     peak = settled_resident_memory()
-    for client in opened:
+    for client in clients:
         client.close()
     return peak
 
@@ -56,8 +56,8 @@ def measure_clients(open_client: Callable[..., Any], size: int) -> int:
 def measure_databases(open_client: Callable[..., Any], size: int) -> int:
     """Run an operation on each of many databases, and return the resident memory."""
     client = open_client()
-    kept = [client[f"customer_{number}"] for number in range(size)]
-    for database in kept:
+    databases = [client[f"customer_{number}"] for number in range(size)]
+    for database in databases:
         database["orders"].find_one({})
     peak = settled_resident_memory()
     client.close()
@@ -88,15 +88,15 @@ def main() -> None:
     patch_if_pymongo(contender)
     from importlib import import_module
 
-    make = import_module(contender).MongoClient
-    warm = make(uri)
-    warm["benchmark"]["one"].find_one({})
+    client_class = import_module(contender).MongoClient
+    warm_up_client = client_class(uri)
+    warm_up_client["benchmark"]["one"].find_one({})
     before = settled_resident_memory()
     start = time.process_time()
     run = (measure_greenlets, measure_clients, measure_databases, measure_connections)[measurement]
-    peak = run(lambda **options: make(uri, **options), size)
-    spent = time.process_time() - start
-    print(json.dumps([spent * 1e3 / size, (peak - before) / 1e3 / size]))
+    peak = run(lambda **options: client_class(uri, **options), size)
+    cpu_seconds = time.process_time() - start
+    print(json.dumps([cpu_seconds * 1e3 / size, (peak - before) / 1e3 / size]))
 
 
 if __name__ == "__main__":

@@ -29,9 +29,9 @@ def blocking_operations(package: str, uri: str, client: Any) -> dict[str, Callab
     def transaction() -> int:
         with client.start_session() as session, session.start_transaction():
             writes.insert_one(dict(UNSAVED), session=session)
-            found = database[ONE].find_one(QUERY, session=session)
+            document = database[ONE].find_one(QUERY, session=session)
             writes.insert_one(dict(UNSAVED), session=session)
-        return 3 if found else 0
+        return 3 if document else 0
 
     def change_stream() -> int:
         caller = getcurrent()
@@ -67,10 +67,10 @@ def asynchronous_operations(uri: str, client: Any) -> dict[str, Callable[[], Awa
     streams: dict[Any, Any] = {}
 
     async def count(cursor: Any) -> int:
-        found = 0
+        document_count = 0
         async for _document in cursor:
-            found += 1
-        return found
+            document_count += 1
+        return document_count
 
     async def find_10000() -> int:
         return await count(database[LARGE].find())
@@ -79,15 +79,15 @@ def asynchronous_operations(uri: str, client: Any) -> dict[str, Callable[[], Awa
         return await count(await database[HUNDRED].aggregate(PIPELINE))
 
     async def bulk_write() -> int:
-        done = await database["bulk"].bulk_write([InsertOne(dict(UNSAVED)) for _ in range(BULK_SIZE)])
-        return int(done.inserted_count)
+        result = await database["bulk"].bulk_write([InsertOne(dict(UNSAVED)) for _ in range(BULK_SIZE)])
+        return int(result.inserted_count)
 
     async def transaction() -> int:
         async with client.start_session() as session, await session.start_transaction():
             await writes.insert_one(dict(UNSAVED), session=session)
-            found = await database[ONE].find_one(QUERY, session=session)
+            document = await database[ONE].find_one(QUERY, session=session)
             await writes.insert_one(dict(UNSAVED), session=session)
-        return 3 if found else 0
+        return 3 if document else 0
 
     async def change_stream() -> int:
         caller = current_task()

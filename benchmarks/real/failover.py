@@ -147,10 +147,10 @@ def _probe(member: Server, writes: list[float]) -> None:
 def _delay_quantiles(result: dict[str, Any], first_writes: list[float]) -> dict[str, float]:
     """Return quantiles of the milliseconds from a probe's write to the next write of each greenlet."""
     delays = []
-    for writable in first_writes:
+    for first_write in first_writes:
         for writes in result["writes"]:
-            following = [end for end in writes if end >= writable]
-            delays.append((following[0] - writable) * 1e3 if following else float("inf"))
+            later_writes = [end for end in writes if end >= first_write]
+            delays.append((later_writes[0] - first_write) * 1e3 if later_writes else float("inf"))
     delays.sort()
     return {"p50": median(delays), "p99": delays[int(len(delays) * 0.99)]}
 
@@ -161,13 +161,13 @@ def _compare_with_data(client: MongoClient[dict[str, Any]], name: str, result: d
     Return the numbers of writes, errors, lost writes and repeated writes.
     """
     database = client["benchmark"]
-    present = {each["_id"] for each in database[f"facts_{name}"].find({}, {"_id": 1})}
+    stored_ids = {each["_id"] for each in database[f"facts_{name}"].find({}, {"_id": 1})}
     counts = {each["_id"]: each["n"] for each in database[f"counters_{name}"].find()}
-    acknowledged = set(result["inserted"])
+    acknowledged_ids = set(result["inserted_ids"])
     return {
-        "writes": len(acknowledged) + sum(result["acknowledged_updates"]),
+        "writes": len(acknowledged_ids) + sum(result["acknowledged_updates"]),
         "errors": result["errors"],
-        "lost": len(acknowledged - present)
+        "lost": len(acknowledged_ids - stored_ids)
         + sum(max(0, done - counts.get(number, 0)) for number, done in enumerate(result["acknowledged_updates"])),
         "twice": sum(max(0, counts.get(number, 0) - sent) for number, sent in enumerate(result["attempted_updates"])),
     }

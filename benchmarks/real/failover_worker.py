@@ -30,7 +30,7 @@ class CallerResults:
     def __init__(self, callers: int) -> None:
         self.writes: list[list[float]] = [[] for _ in range(callers)]
         self.attempted_updates, self.acknowledged_updates = [0] * callers, [0] * callers
-        self.inserted: list[str] = []
+        self.inserted_ids: list[str] = []
         self.errors: dict[str, int] = {}
         self.ended = False
 
@@ -46,7 +46,7 @@ def call(database: Any, name: str, number: int, results: CallerResults, error_cl
                 counters.find_one({"_id": number})
             elif turn % 3 == 1:
                 facts.insert_one({"_id": f"{number}-{turn}"})
-                results.inserted.append(f"{number}-{turn}")
+                results.inserted_ids.append(f"{number}-{turn}")
                 results.writes[number].append(time.monotonic())
             else:
                 results.attempted_updates[number] += 1

@@ -42,7 +42,7 @@ class OperationResults(NamedTuple):
 
     :param cost: CPU time of the client for one operation in microseconds, one number for each round.
     :param latencies: contender → quantile → milliseconds, with 10 callers in a closed loop.
-    :param rates: contender → operations per second in this closed loop.
+    :param rates: contender → operations per second in the same closed loop.
     """
 
     cost: Row
@@ -53,7 +53,7 @@ class OperationResults(NamedTuple):
         """Return the ratios, the latencies, the rates and the failures."""
         ratios = {name: ratio(self.cost, "gmongo", name) for name in self.cost.numbers if name != "gmongo"}
         return {
-            "microseconds": {name: median(found) for name, found in self.cost.numbers.items() if found},
+            "microseconds": {name: median(costs) for name, costs in self.cost.numbers.items() if costs},
             "gmongo over": {name: each.median for name, each in ratios.items() if each is not None},
             "latencies": self.latencies,
             "rates": self.rates,

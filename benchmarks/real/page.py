@@ -26,7 +26,7 @@ def write(runs: Sequence[Run]) -> None:
 
 
 def lines(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield the lines of the page.
+    """Yield the lines between the marks of the page.
 
     Each number is the mean of the runs. The number after ± is half of the range of the runs.
     """
@@ -47,7 +47,7 @@ def _part(runs: Sequence[Run], name: str) -> list[Run]:
 def _operations(runs: Sequence[Run], deployment: str) -> Iterator[str]:
     kinds = list(runs[-1])
     peers = [name for name in CONTENDERS if any(name in runs[-1][kind]["gmongo over"] for kind in kinds)]
-    yield from ("", f"## Client CPU on a {deployment} deployment: gmongo divided by each client", "")
+    yield from ("", f"## Client CPU: gmongo divided by each client (deployment: {deployment})", "")
     yield from _table(
         ["client", *kinds],
         [[CONTENDERS[name].title, *(_mean_ratio(runs, kind, name) for kind in kinds)] for name in peers],
@@ -58,7 +58,7 @@ def _operations(runs: Sequence[Run], deployment: str) -> Iterator[str]:
         return
     kinds = [*kinds[:4], *(kind for kind in kinds if kind == "first_operation")]
     contenders = [name for name in CONTENDERS if any(name in runs[-1][kind]["rates"] for kind in kinds)]
-    title = f"## Operations per second, and latency p50/p99/p99.9 in ms, on a {deployment} deployment"
+    title = f"## Operations per second, and latency p50/p99/p99.9 in ms (deployment: {deployment})"
     yield from ("", title, "")
     yield from _table(
         ["client", *kinds],

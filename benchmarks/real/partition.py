@@ -47,15 +47,18 @@ class MemberProxies:
     def __enter__(self) -> MemberProxies:
         primary = self._replica_set.primary
         config = primary.command({"replSetGetConfig": 1})["config"]
-        for host, proxy in zip(config["members"], self._proxies.values(), strict=True):
-            host["host"] = proxy.address
+        for member_config, proxy in zip(config["members"], self._proxies.values(), strict=True):
+            member_config["host"] = proxy.address
         config["version"] += 1
         primary.command({"replSetReconfig": config, "force": True})
         self._replica_set.await_members()
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         for proxy in self._proxies.values():
             proxy.end()

@@ -41,7 +41,7 @@ class Visitor(User):
         self._run_measured("find_one", lambda: visits.find_one({"_id": random.randrange(1000)}))
 
     @task(1)
-    def popular(self) -> None:
+    def read_popular_pages(self) -> None:
         """Read the counts of the ten pages with the most visits."""
         self._run_measured("find", lambda: visits.find().sort("count", -1).limit(10).to_list())
 

@@ -88,15 +88,15 @@ def list_posts() -> Any:
 @app.get("/tags")
 def count_tags() -> Any:
     """Count the uses of each tag."""
-    counted = Post.objects.aggregate([{"$unwind": "$tags"}, {"$group": {"_id": "$tags", "count": {"$sum": 1}}}])
-    return jsonify({each["_id"]: each["count"] for each in counted})
+    counts = Post.objects.aggregate([{"$unwind": "$tags"}, {"$group": {"_id": "$tags", "count": {"$sum": 1}}}])
+    return jsonify({each["_id"]: each["count"] for each in counts})
 
 
 @app.get("/authors/<name>")
 def show_author(name: str) -> Any:
     """Show the posts of an author."""
-    one = Author.objects.get(name=name)
-    return jsonify(name=one.name, posts=one.posts, titles=[each.title for each in Post.objects(author=one)])
+    author = Author.objects.get(name=name)
+    return jsonify(name=author.name, posts=author.posts, titles=[each.title for each in Post.objects(author=author)])
 
 
 @app.errorhandler(DoesNotExist)

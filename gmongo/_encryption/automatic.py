@@ -34,9 +34,9 @@ from gmongo.wire.message import Buffer
 class Encrypter:
     """Object that encrypts the commands of a client, and decrypts the replies.
 
-    `new_client` creates a second client from `client_arguments`. This client reads the key vault and
-    schemas. `new_silent_client` creates a client without events and logs for mongocryptd, which
-    receives plaintext.
+    If the pool of `client` is limited, `new_client` creates a second client from `client_arguments`,
+    for reads of the key vault and schemas. `new_silent_client` creates a client for mongocryptd
+    without events and logs, because mongocryptd receives plaintext.
     """
 
     def __init__(

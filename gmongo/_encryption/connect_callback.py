@@ -15,8 +15,8 @@ from gmongo._traceback_scrub import clears_locals
 from gmongo.auth.http import default_tls_context
 from gmongo.errors import ConfigurationError
 
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_HEADER_NAME_PATTERN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE_PATTERN = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _MAX_RESPONSE_SIZE = 64 * 1024
 _BUFFER_SIZE = 64 * 1024
 _END_OF_RESPONSE = b"\r\n\r\n"
@@ -48,8 +48,7 @@ class HTTPProxyKMSConnect:
 
     ::
 
-        AutoEncryptionOpts(...,
-        kms_connect_callback=HTTPProxyKMSConnect("http://proxy.example.com:8080"))
+        AutoEncryptionOpts(..., kms_connect_callback=HTTPProxyKMSConnect("http://proxy.example.com:8080"))
 
     The proxy cannot read the data, because gmongo uses TLS with the key management service.
 
@@ -100,14 +99,14 @@ class HTTPProxyKMSConnect:
         :raises OSError: the proxy is unreachable, or the proxy refuses the connection.
         """
         with Timeout(context.timeout, TimeoutError(f"the proxy took more than {context.timeout:.3g} seconds")):
-            sock = plain = socket.create_connection(self._address)
+            sock = tcp_sock = socket.create_connection(self._address)
             try:
                 if self._context is not None:
-                    sock = self._context.wrap_socket(plain, server_hostname=self._address[0])
+                    sock = self._context.wrap_socket(tcp_sock, server_hostname=self._address[0])
                 self._open_tunnel(sock, context)
                 return sock if self._context is None else _bridge_to_plain_socket(sock)
             except BaseException:
-                for each in {sock, plain}:
+                for each in {sock, tcp_sock}:
                     each.close()
                 raise
 
@@ -133,9 +132,9 @@ def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
     if not isinstance(headers, Mapping):
         raise TypeError(f"headers must be a mapping such as a dict, not {type(headers)}")
     for name, value in headers.items():
-        if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
+        if not isinstance(name, str) or not _HEADER_NAME_PATTERN.fullmatch(name):
             raise ConfigurationError(f"invalid proxy header name: {name!r}")
-        if not isinstance(value, str) or not _HEADER_VALUE.fullmatch(value):
+        if not isinstance(value, str) or not _HEADER_VALUE_PATTERN.fullmatch(value):
             raise ConfigurationError(f"the value of the proxy header {name} is not allowed")
         if name.lower() == "host":
             raise ConfigurationError("headers must not contain Host, which names the key management service")

@@ -49,8 +49,8 @@ def run_in_worker(work: Callable[[], T]) -> T:
 
 def _sleep_if_due() -> None:
     thread = _thread_id()
-    since = _work_start_times.get(thread)
-    if since is not None and _clock.monotonic() - since > _WORK_TIME:
+    start = _work_start_times.get(thread)
+    if start is not None and _clock.monotonic() - start > _WORK_TIME:
         _native_sleep(_SLEEP_TIME)
         _work_start_times[thread] = _clock.monotonic()
 
@@ -91,15 +91,15 @@ def _cipher_function(mode_of: Callable[[bytes], Mode], direction: str) -> Native
 
     def run_cipher(key: Native, iv: Native, source: Native, target: Native, written: Native) -> None:
         context = getattr(Cipher(algorithms.AES(bytes(_buffer(key))), mode_of(bytes(_buffer(iv)))), direction)()
-        data, out, done = memoryview(_buffer(source)), _buffer(target), 0
+        data, out, offset = memoryview(_buffer(source)), _buffer(target), 0
         for start in range(0, len(data), _CHUNK_SIZE):
             piece = context.update(data[start : start + _CHUNK_SIZE])
-            out[done : done + len(piece)] = piece
-            done += len(piece)
+            out[offset : offset + len(piece)] = piece
+            offset += len(piece)
             _sleep_if_due()
-        last = context.finalize()
-        out[done : done + len(last)] = last
-        target.len = written[0] = done + len(last)
+        last_piece = context.finalize()
+        out[offset : offset + len(last_piece)] = last_piece
+        target.len = written[0] = offset + len(last_piece)
 
     return _c_function(_CIPHER_TYPE, run_cipher)
 

@@ -53,8 +53,8 @@ class Kms:
                 raise
             try:
                 request.fail()
-            except MongoCryptError as final:
-                raise EncryptionError(MongoCryptError(f"{final}, last attempt failed with: {error}")) from error
+            except MongoCryptError as final_error:
+                raise EncryptionError(MongoCryptError(f"{final_error}, last attempt failed with: {error}")) from error
 
     def _exchange(self, request: Native, provider: str, address: Address, deadline: float | None) -> None:
         service = f"{provider} KMS at {address_text(address)}"
@@ -64,8 +64,8 @@ class Kms:
                 transport = self._connect(connections.append, provider, address, deadline)
             with _time_limit(service, "did not answer", deadline):
                 transport.send([request.message])
-                while (needed := request.bytes_needed) > 0:
-                    request.feed(transport.receive_some(needed))
+                while (byte_count := request.bytes_needed) > 0:
+                    request.feed(transport.receive_some(byte_count))
         except TransportError as error:
             raise AutoReconnect(f"{service}: {error}") from error
         finally:
@@ -116,6 +116,6 @@ def _run_callback(callback: Callable[[KMSConnectContext], object], context: KMSC
 def _detach_socket(sock: socket) -> _socket.socket:
     """Move the file descriptor of an application socket into a new plain socket object."""
     family, kind, number = sock.family, sock.type, sock.detach()
-    plain = _socket.socket(family, kind, 0, fileno=number)
-    plain.setblocking(False)
-    return plain
+    plain_socket = _socket.socket(family, kind, 0, fileno=number)
+    plain_socket.setblocking(False)
+    return plain_socket

@@ -29,13 +29,13 @@ class KmsTls:
     def __init__(self, options: Document | None, providers: Iterable[str]) -> None:
         if options is not None and not isinstance(options, Mapping):
             raise TypeError(f"kms_tls_options must be a dict, not {short(options)}")
-        self._by_provider = {name: _provider_tls(name, each) for name, each in (options or {}).items()}
+        self._tls_by_provider = {name: _provider_tls(name, each) for name, each in (options or {}).items()}
         remote_providers = {name for name in providers if name.partition(":")[0] != "local"}
         # Loading certificate authorities takes milliseconds, so create the default only if necessary.
-        self._default = None if remote_providers <= set(self._by_provider) else tls_of({"tls": True}, TIMEOUT)
+        self._default = None if remote_providers <= set(self._tls_by_provider) else tls_of({"tls": True}, TIMEOUT)
 
     def for_provider(self, provider: str) -> Tls:
-        tls = self._by_provider.get(provider, self._default)
+        tls = self._tls_by_provider.get(provider, self._default)
         assert tls is not None
         return tls
 

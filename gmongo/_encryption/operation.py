@@ -99,7 +99,7 @@ class EncryptedOperation(Operation):
     notify_transaction = _inner_attribute("notify_transaction")
 
     def command(self, hello: Hello) -> DocumentDict:
-        """Return the encrypted command, which only the first call builds and encrypts."""
+        """Return the encrypted command. Only the first call builds and encrypts the command."""
         if self._command is None:
             limited_hello = copy(hello)
             limited_hello.max_batch_size = min(hello.max_batch_size, MAX_BATCH_SIZE)
@@ -129,8 +129,8 @@ class EncryptedOperation(Operation):
         decrypted = self._encrypter.decrypt(self._body, self._deadline)
         if decrypted is None:
             return result
-        plain = self.inner.result(self.inner.decode(decrypted), self._address)
-        return plain if self._pin is None else self.inner.store_pin(plain, self._pin)
+        decrypted_result = self.inner.result(self.inner.decode(decrypted), self._address)
+        return decrypted_result if self._pin is None else self.inner.store_pin(decrypted_result, self._pin)
 
     def store_pin(self, result: Result, pin: PinnedConnection) -> Result:
         self._pin = pin

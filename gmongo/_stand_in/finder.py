@@ -140,8 +140,8 @@ def install() -> StandIn:
 
 
 def _refuse_if_pymongo_is_imported() -> None:
-    loaded = [name for name in sys.modules if name in ROOTS]
-    if not loaded:
+    packages = [name for name in sys.modules if name in ROOTS]
+    if not packages:
         return
     users = [
         name for name, module in list(sys.modules.items()) if root_of(name) not in _NOT_USERS and _uses_pymongo(module)
@@ -149,7 +149,7 @@ def _refuse_if_pymongo_is_imported() -> None:
     others = f" and {len(users) - _MAX_USERS} more" if len(users) > _MAX_USERS else ""
     importers = f"by {', '.join(users[:_MAX_USERS])}{others}" if users else "by a module that keeps no reference"
     raise RuntimeError(
-        f"gmongo cannot stand in for PyMongo any more: {' and '.join(loaded)} was imported before, {importers}. Let "
+        f"gmongo cannot stand in for PyMongo any more: {' and '.join(packages)} was imported before, {importers}. Let "
         "'import gmongo.as_pymongo' be the first line of the program, or run it with 'python -m gmongo'"
     )
 

@@ -13,7 +13,7 @@ from gmongo._stand_in.pymongo_introspection import existing_in_pymongo
 
 _DRIVER_PACKAGES = frozenset({"gmongo", *ROOTS})
 _FINDER_MODULE = "gmongo._stand_in.finder"
-_TITLES = ("name", "available", "used by")
+_HEADERS = ("name", "available", "used by")
 _MAX_MODULES = 3  # maximum number of modules in the column "used by"
 _LIMITATIONS_TEXT = (
     "The check records the names that executed code reads from modules, and absent attributes of gmongo's objects. "
@@ -68,24 +68,24 @@ class ImportAudit:
         for name, value in vars(module).items():
             if isinstance(value, type) and (name in exported or (spec and value.__module__ == spec.name)):
                 self._watch_objects(f"{module_name}.{name}", value)
-        record, plain = self, type(module)
+        record, module_class = self, type(module)
 
-        class Watched(plain):  # type: ignore[misc, valid-type]
+        class Watched(module_class):  # type: ignore[misc, valid-type]
             watched = True
 
             def __getattribute__(self, name: str) -> object:
                 # Record no names that the interpreter and the standard library read.
                 if name.startswith("__") and name != "__version__":
                     return super().__getattribute__(name)
-                full = f"{module_name}.{name}"
+                full_name = f"{module_name}.{name}"
                 try:
                     value = super().__getattribute__(name)
                 except AttributeError:
-                    record._record_use(full, is_absent=True)
+                    record._record_use(full_name, is_absent=True)
                     raise
-                record._record_use(full, is_absent=False)
+                record._record_use(full_name, is_absent=False)
                 if isinstance(value, type) and issubclass(value, Placeholder):
-                    record.placeholders.add(full)
+                    record.placeholders.add(full_name)
                 return value
 
         module.__class__ = Watched
@@ -148,7 +148,7 @@ def write_report(record: ImportAudit, missing: dict[str, str], stream: TextIO) -
     except ImportError:
         _write_plain_table(title, rows, stream)
     else:
-        name, *others = _TITLES
+        name, *others = _HEADERS
         table = Table(Column(name, no_wrap=True), *others, title=title, title_justify="left")
         for row in rows:
             table.add_row(*row, style=None if row[1] == "yes" else "bold red" if row[1] == "no" else "dim")
@@ -157,13 +157,13 @@ def write_report(record: ImportAudit, missing: dict[str, str], stream: TextIO) -
 
 
 def _write_plain_table(title: str, rows: list[tuple[str, str, str]], stream: TextIO) -> None:
-    widths = [max(len(row[column]) for row in (_TITLES, *rows)) for column in range(len(_TITLES))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (_TITLES, *rows)]
+    widths = [max(len(row[column]) for row in (_HEADERS, *rows)) for column in range(len(_HEADERS))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (_HEADERS, *rows)]
     print(title, *(line.rstrip() for line in lines), sep="\n", file=stream)
 
 
 def _format_modules(modules: set[str]) -> str:
-    named = sorted(modules)
-    return ", ".join(named[:_MAX_MODULES]) + (
-        f" and {len(named) - _MAX_MODULES} more" if len(named) > _MAX_MODULES else ""
+    names = sorted(modules)
+    return ", ".join(names[:_MAX_MODULES]) + (
+        f" and {len(names) - _MAX_MODULES} more" if len(names) > _MAX_MODULES else ""
     )

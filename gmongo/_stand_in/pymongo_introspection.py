@@ -17,23 +17,23 @@ from gmongo._stand_in.module_aliases import ROOTS, root_of
 _PROGRAM = (
     "import json, sys; query = json.load(sys.stdin); sys.path[:] = query['path']; import {0}; {0}.print_existing(query)"
 )
-_SELF_ATTRIBUTE = re.compile(r"\bself\.(\w+)")
+_SELF_ATTRIBUTE_PATTERN = re.compile(r"\bself\.(\w+)")
 
 
 def existing_in_pymongo(names: Iterable[str]) -> set[str]:
     """Return the dotted names that exist in the installed PyMongo. If the separate process fails, return all names."""
-    requested = set(names)
-    if not requested:
+    requested_names = set(names)
+    if not requested_names:
         return set()
     process = subprocess.run(
         [sys.executable, "-c", _PROGRAM.format(__name__)],
-        input=json.dumps({"path": sys.path, "names": sorted(requested)}),
+        input=json.dumps({"path": sys.path, "names": sorted(requested_names)}),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         check=False,
     )
-    return set(json.loads(process.stdout)) if process.returncode == 0 else requested
+    return set(json.loads(process.stdout)) if process.returncode == 0 else requested_names
 
 
 def print_existing(query: dict[str, list[str]]) -> None:
@@ -44,14 +44,14 @@ def print_existing(query: dict[str, list[str]]) -> None:
 def _exists(name: str) -> bool:
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
-        module = ".".join(parts[:length])
+        module_name = ".".join(parts[:length])
         try:
-            imported = importlib.import_module(module)
+            module = importlib.import_module(module_name)
         except Exception:  # if the dependencies of a module are not installed, the import may raise any exception
-            if _has_file(module):
+            if _has_file(module_name):
                 return True
         else:
-            return _has_members(imported, parts[length:])
+            return _has_members(module, parts[length:])
     return False
 
 
@@ -78,13 +78,13 @@ def _instance_attributes(kind: type) -> set[str]:
         f"_{base.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
         for base in kind.__mro__
         if root_of(base.__module__) in ROOTS
-        for name in _SELF_ATTRIBUTE.findall(_read_source(base))
+        for name in _SELF_ATTRIBUTE_PATTERN.findall(_read_source(base))
     }
 
 
 def _read_source(kind: type) -> str:
     try:
         return inspect.getsource(kind)
-    # A class that a function such as ``namedtuple`` created has no source code.
+    # A class from a function such as ``namedtuple`` has no source code.
     except (OSError, TypeError):
         return ""

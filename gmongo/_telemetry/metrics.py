@@ -1,7 +1,7 @@
 """Metrics according to OpenTelemetry's semantic conventions for databases.
 
 Callbacks read the current counts when OpenTelemetry collects the metrics. The greenlet of an
-operation records the duration of each phase when the phase ends.
+operation records a duration when the operation, a check-out, or the use of a connection ends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from gmongo.cmap.pool import Pool
 
-_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10)  # seconds
+_BUCKET_BOUNDARIES = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10)  # seconds
 _Callback = Callable[[CallbackOptions], Iterable[Observation]]
 
 
@@ -71,7 +71,7 @@ class Instruments:
     def __init__(self, meter: Meter) -> None:
         def histogram(name: str, description: str) -> Histogram:
             return meter.create_histogram(
-                f"db.client.{name}", "s", description, explicit_bucket_boundaries_advisory=_BUCKETS
+                f"db.client.{name}", "s", description, explicit_bucket_boundaries_advisory=_BUCKET_BOUNDARIES
             )
 
         self.duration = histogram("operation.duration", "Duration of operations")
@@ -79,8 +79,8 @@ class Instruments:
         self.wait_time = histogram("connection.wait_time", "Time to check out a connection")
         self.use_time = histogram("connection.use_time", "Time between check-out and check-in of a connection")
         self.timeouts = meter.create_counter("db.client.connection.timeouts", "{timeout}", "Check-outs that timed out")
-        for name, unit, description, reader in _POOL_INSTRUMENTS:
-            callback = self._pool_callback(reader)
+        for name, unit, description, read_counts in _POOL_INSTRUMENTS:
+            callback = self._pool_callback(read_counts)
             meter.create_observable_up_down_counter(f"db.client.connection.{name}", [callback], unit, description)
         for name, unit, description, read_values in _CLIENT_INSTRUMENTS:
             meter.create_observable_counter(
@@ -158,14 +158,14 @@ _CLIENT_INSTRUMENTS: tuple[tuple[str, str, str, Callable[[Executor], dict[str, f
         "retries",
         "{retry}",
         "Retries, by reason",
-        lambda executor: {"overload": executor.overload.retries, "other": executor.overload.other_retries},
+        lambda executor: {"overload": executor.overload.retry_count, "other": executor.overload.other_retry_count},
     ),
-    ("retry.backoff", "s", "Backoff time before retries", lambda executor: {"": executor.overload.slept}),
+    ("retry.backoff", "s", "Backoff time before retries", lambda executor: {"": executor.overload.slept_seconds}),
     (
         "retry.exhausted",
         "{operation}",
         "Operations that failed without a retry token",
-        lambda executor: {"": executor.overload.exhausted},
+        lambda executor: {"": executor.overload.no_token_count},
     ),
 )
 _instruments: WeakKeyDictionary[MeterProvider, Instruments] = WeakKeyDictionary()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PREFIX = "OTEL_PYTHON_INSTRUMENTATION_MONGODB_"
 _TRUE = frozenset({"1", "true", "yes"})
-_REQUIRED_PACKAGE = "the package opentelemetry-api, which is not installed (pip install gmongo[opentelemetry])"
+_MISSING_PACKAGE_TEXT = "the package opentelemetry-api, which is not installed (pip install gmongo[opentelemetry])"
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ def _is_enabled(option: str, option_value: bool | None, variable: str) -> bool:
     if not enabled or find_spec("opentelemetry") is not None:
         return enabled
     if option_value:
-        raise ConfigurationError(f"{option} needs {_REQUIRED_PACKAGE}")
-    notice(f"{_PREFIX}{variable} has no effect: it needs {_REQUIRED_PACKAGE}")
+        raise ConfigurationError(f"{option} needs {_MISSING_PACKAGE_TEXT}")
+    notice(f"{_PREFIX}{variable} has no effect: it needs {_MISSING_PACKAGE_TEXT}")
     return False
 
 

@@ -61,7 +61,7 @@ def _phase_durations(trace: OperationTrace, seconds: float) -> dict[str, float]:
     """Return the duration of each phase in milliseconds. "network" is an estimate from heartbeat round trip times."""
     reply_time = max(trace.exchange_time - trace.decoding_time, 0.0)
     network = min(trace.round_trip_time * trace.commands, reply_time)
-    measured = trace.selection_time + trace.check_out_time + trace.backoff_time + trace.exchange_time
+    measured_time = trace.selection_time + trace.check_out_time + trace.backoff_time + trace.exchange_time
     parts = {
         "selection": trace.selection_time,
         "checkOut": max(trace.check_out_time - trace.connecting_time, 0.0),
@@ -70,7 +70,7 @@ def _phase_durations(trace: OperationTrace, seconds: float) -> dict[str, float]:
         "network": network,
         "decoding": trace.decoding_time,
         "backOff": trace.backoff_time,
-        "driver": max(seconds - measured, 0.0),
+        "driver": max(seconds - measured_time, 0.0),
     }
     return {f"{name}MS": rounded_milliseconds(part) for name, part in parts.items()}
 

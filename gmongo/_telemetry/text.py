@@ -28,9 +28,9 @@ def server_attributes(address: Address) -> DocumentDict:
     return {"server.address": host, **({} if port is None else {"server.port": port})}
 
 
-def query_text(command: Document, length: int) -> str:
-    """Return a command as relaxed Extended JSON with at most `length` characters."""
-    return document_text({name: value for name, value in command.items() if name not in _OMITTED_FIELDS}, length)
+def query_text(command: Document, max_length: int) -> str:
+    """Return a command as relaxed Extended JSON with at most `max_length` characters."""
+    return document_text({name: value for name, value in command.items() if name not in _OMITTED_FIELDS}, max_length)
 
 
 def error_type_of(error: BaseException) -> str:

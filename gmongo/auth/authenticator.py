@@ -35,7 +35,7 @@ def _login_maker(credential: Credential) -> _MakeLogin:
             return lambda host: AwsLogin(credential, aws_cache)
         case "MONGODB-OIDC":
             tokens = OidcTokens(credential)
-            return lambda host: HumanOidcLogin(tokens, host) if tokens.human else OidcLogin(tokens)
+            return lambda host: HumanOidcLogin(tokens, host) if tokens.is_human else OidcLogin(tokens)
         case "GSSAPI":
             return lambda host: SimpleLogin(partial(GssapiConversation, credential, host))
     if credential.mechanism == "SCRAM-SHA-256":

@@ -74,9 +74,9 @@ def _read_environment(variables: Mapping[str, str]) -> AwsCredentials | None:
 def _fetch(variables: Mapping[str, str]) -> AwsCredentials:
     if variables.get("AWS_WEB_IDENTITY_TOKEN_FILE") and variables.get("AWS_ROLE_ARN"):
         return _assume_role(variables)
-    relative, full = (variables.get(f"AWS_CONTAINER_CREDENTIALS_{kind}_URI") for kind in ("RELATIVE", "FULL"))
-    if relative or full:
-        return _fetch_from_ecs(variables, full or f"{_ECS_URL}/{(relative or '').lstrip('/')}")
+    relative_uri, full_uri = (variables.get(f"AWS_CONTAINER_CREDENTIALS_{kind}_URI") for kind in ("RELATIVE", "FULL"))
+    if relative_uri or full_uri:
+        return _fetch_from_ecs(variables, full_uri or f"{_ECS_URL}/{(relative_uri or '').lstrip('/')}")
     return _fetch_from_ec2(variables)
 
 
@@ -107,17 +107,17 @@ def _fetch_from_ecs(variables: Mapping[str, str], url: str) -> AwsCredentials:
 def _fetch_from_ec2(variables: Mapping[str, str]) -> AwsCredentials:
     service = "the EC2 metadata service"
     base = (variables.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") or _EC2_URL).rstrip("/")
-    lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": _TOKEN_LIFETIME}
-    token = request(service, "PUT", f"{base}/latest/api/token", lifetime, _TIMEOUT).strip()
+    lifetime_header = {"X-aws-ec2-metadata-token-ttl-seconds": _TOKEN_LIFETIME}
+    token = request(service, "PUT", f"{base}/latest/api/token", lifetime_header, _TIMEOUT).strip()
     headers = {"X-aws-ec2-metadata-token": token}
     role = request(service, "GET", base + _ROLES_PATH, headers, _TIMEOUT).strip().split("\n")[0]
     reply = request_json(service, "GET", base + _ROLES_PATH + quote(role), headers, _TIMEOUT)
     return _parse_credentials(service, reply, "Token")
 
 
-def _parse_credentials(service: str, reply: Document, token: str) -> AwsCredentials:
-    key_id, secret, session = text_fields(service, reply, "AccessKeyId", "SecretAccessKey", token)
-    return AwsCredentials(key_id, secret, session, _parse_expiration_time(reply.get("Expiration")))
+def _parse_credentials(service: str, reply: Document, token_field: str) -> AwsCredentials:
+    key_id, secret, session_token = text_fields(service, reply, "AccessKeyId", "SecretAccessKey", token_field)
+    return AwsCredentials(key_id, secret, session_token, _parse_expiration_time(reply.get("Expiration")))
 
 
 def _parse_expiration_time(value: object) -> datetime | None:

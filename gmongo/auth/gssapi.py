@@ -77,12 +77,12 @@ class GssapiConversation(SaslConversation):
             token: bytes | None = _run_in_thread(self._context.step, payload)
             return token or b""
         self.has_sent_last = True  # the last message contains the username
-        offered: bytes = self._context.unwrap(payload).message
-        if len(offered) != _LAYER_MESSAGE_SIZE or not offered[0] & _NO_LAYER_BIT:
+        offer: bytes = self._context.unwrap(payload).message
+        if len(offer) != _LAYER_MESSAGE_SIZE or not offer[0] & _NO_LAYER_BIT:
             raise OperationFailure("GSSAPI: the server requires a security layer")
-        chosen = bytes([_NO_LAYER_BIT, 0, 0, 0]) + (self._credential.username or "").encode()
-        wrapped: bytes = self._context.wrap(chosen, False).message
-        return wrapped
+        choice = bytes([_NO_LAYER_BIT, 0, 0, 0]) + (self._credential.username or "").encode()
+        wrapped_choice: bytes = self._context.wrap(choice, False).message
+        return wrapped_choice
 
 
 def canonical_host(host: str, mode: str) -> str:

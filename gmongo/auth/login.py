@@ -66,7 +66,7 @@ class X509Conversation(Conversation):
 
 
 class SimpleLogin(Login):
-    """Login with a mechanism that needs neither the hello reply nor a cache."""
+    """Login with one conversation, which may begin in the hello (speculative authentication)."""
 
     def __init__(self, make_conversation: Callable[[], Conversation]) -> None:
         self._make_conversation = make_conversation

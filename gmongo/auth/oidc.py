@@ -39,13 +39,13 @@ class OidcTokens:
 
     def __init__(self, credential: Credential) -> None:
         self.credential = credential
-        self.human = credential.properties.get("OIDC_HUMAN_CALLBACK") is not None
+        self.is_human = credential.properties.get("OIDC_HUMAN_CALLBACK") is not None
         self.access: str | None = None
         self.refresh: str | None = None
         self.provider: OIDCIdPInfo | None = None
         self._fetch_token = token_source(credential)
         self._callback_lock = BoundedSemaphore()
-        self._last_call = 0.0
+        self._last_call_time = 0.0
         register_after_fork(self)
 
     def mark_forked(self) -> None:
@@ -60,10 +60,10 @@ class OidcTokens:
         with self._callback_lock:
             if self.access is not None:
                 return self.access, True
-            sleep_for = self._last_call + _MIN_CALL_INTERVAL - _clock.monotonic()
+            sleep_for = self._last_call_time + _MIN_CALL_INTERVAL - _clock.monotonic()
             if sleep_for > 0:
                 sleep(sleep_for)
-            self._last_call = _clock.monotonic()
+            self._last_call_time = _clock.monotonic()
             result = self._fetch(seconds, provider)
             if provider is not None:
                 self.provider = provider
@@ -72,7 +72,7 @@ class OidcTokens:
 
     def _fetch(self, seconds: float | None, provider: OIDCIdPInfo | None) -> OIDCCallbackResult:
         context = OIDCCallbackContext(
-            _HUMAN_TIMEOUT if self.human else min(_MACHINE_TIMEOUT, seconds or _MACHINE_TIMEOUT),
+            _HUMAN_TIMEOUT if self.is_human else min(_MACHINE_TIMEOUT, seconds or _MACHINE_TIMEOUT),
             self.credential.username or "",
             _CALLBACK_VERSION,
             None if provider is not None else self.refresh,
@@ -248,7 +248,7 @@ def token_source(credential: Credential) -> FetchToken:
 
 
 def _read_token_file(variables: tuple[str, ...], default: str = "") -> OIDCCallbackResult:
-    """Read a token file. The first set variable of `variables` contains its path. If none is set, use `default`."""
+    """Read a token file. The path is the value of the first variable in `variables` that is set, or `default`."""
     variable = next((name for name in variables if os.environ.get(name)), variables[0])
     return OIDCCallbackResult(read_token(variable, {variable: os.environ.get(variable) or default}))
 

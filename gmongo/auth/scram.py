@@ -58,9 +58,9 @@ class ScramConversation(SaslConversation):
         self._digest = DIGESTS[mechanism]
         self._username, self._password = username, password
         self._keys = keys
-        escaped = username.replace("=", "=3D").replace(",", "=2C")
+        escaped_username = username.replace("=", "=3D").replace(",", "=2C")
         self._nonce = make_nonce() if make_nonce else base64.b64encode(_random.urandom(_NONCE_SIZE)).decode()
-        self._first_bare = f"n={escaped},r={self._nonce}"
+        self._first_bare = f"n={escaped_username},r={self._nonce}"
         self._server_signature: bytes | None = None  # expected signature of the server
 
     def first_payload(self) -> bytes:
@@ -80,11 +80,11 @@ class ScramConversation(SaslConversation):
         # SCRAM-SHA-256, and SASLprep may prohibit a password that SCRAM-SHA-1 permits.
         prepared = prepared_password(self.mechanism, self._username, self._password)
         client_key, server_key = self._keys.derive(self._digest, prepared, salt, iterations)
-        signed = ",".join((self._first_bare, server_first.decode(), without_proof)).encode()
+        auth_message = ",".join((self._first_bare, server_first.decode(), without_proof)).encode()
         stored_key = hashlib.new(self._digest, client_key).digest()
-        signature = hmac.digest(stored_key, signed, self._digest)
+        signature = hmac.digest(stored_key, auth_message, self._digest)
         proof = bytes(one ^ other for one, other in zip(client_key, signature, strict=True))
-        self._server_signature = hmac.digest(server_key, signed, self._digest)
+        self._server_signature = hmac.digest(server_key, auth_message, self._digest)
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def _parse_first(self, server_first: bytes) -> tuple[str, bytes, int]:
@@ -229,5 +229,5 @@ class ScramKeys:
 
 def derive_keys(digest: str, password: bytes, salt: bytes, iterations: int) -> Keys:
     """Derive ClientKey and ServerKey in the calling thread."""
-    salted = hashlib.pbkdf2_hmac(digest, password, salt, iterations)
-    return hmac.digest(salted, b"Client Key", digest), hmac.digest(salted, b"Server Key", digest)
+    salted_password = hashlib.pbkdf2_hmac(digest, password, salt, iterations)
+    return hmac.digest(salted_password, b"Client Key", digest), hmac.digest(salted_password, b"Server Key", digest)

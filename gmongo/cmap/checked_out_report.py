@@ -18,7 +18,7 @@ def checked_out_report(in_use: Collection[Connection], max_connections: int | No
     now = _clock.monotonic()
     connections = list(in_use)  # atomic copy, because another thread may call this function
     count = len(connections) if max_connections is None else max_connections
-    longest = nsmallest(count, connections, key=attrgetter("checked_out_at"))
+    longest_held = nsmallest(count, connections, key=attrgetter("checked_out_at"))
     return [
         {
             "connection": connection.id,
@@ -27,7 +27,7 @@ def checked_out_report(in_use: Collection[Connection], max_connections: int | No
             "purpose": connection.purpose.value,
             "seconds": now - connection.checked_out_at,
         }
-        for connection in longest
+        for connection in longest_held
         if (greenlet_ref := connection.checked_out_by) is not None
     ]
 
@@ -41,5 +41,5 @@ def greenlet_name(user: greenlet | None) -> str:
         return "main" if user.parent is None else type(user).__name__
     if user.dead:
         return f"{name}, which has ended"
-    runs = getattr(getattr(user, "_run", None), "__qualname__", None)
-    return f"{name} ({runs})" if runs else str(name)
+    function_name = getattr(getattr(user, "_run", None), "__qualname__", None)
+    return f"{name} ({function_name})" if function_name else str(name)

@@ -43,8 +43,8 @@ class ConnectTimeout:
             self._limit.begin(self.seconds, self._connection, elapsed)
             self._limit.extend_if_late()  # the event loop may have been blocked during the TCP connection
 
-    def next_stage(self, extra_seconds: float = 0.0) -> None:
-        """Extend the timeout by `extra_seconds`, and by the time for which the event loop was blocked."""
+    def begin_stage(self, extra_seconds: float = 0.0) -> None:
+        """Begin a stage: extend the timeout by `extra_seconds`, and by any time of a blocked event loop."""
         if self._limit is not None:
             self._limit.extend_if_late()
             self._limit.add(extra_seconds)
@@ -69,11 +69,11 @@ def connect(
         transport = _connect_stream(connection, options, progress, limit, proxy)
         if proxy is not None:
             progress.begin(PROXY_STAGE)
-            limit.next_stage()
+            limit.begin_stage()
             connect_through(proxy, transport, connection.address)
         if isinstance(transport, TlsTransport):
             progress.begin(TLS_STAGE)
-            limit.next_stage()
+            limit.begin_stage()
             transport.shake_hands()
     except BaseException as error:
         connection.close()
@@ -103,7 +103,7 @@ def _connect_stream(
         return transport
     limit.pause()  # `Race` limits the time of each TCP connection
     race = Race(
-        endpoints, lambda family: wire.make_transport(family, ref, tls, host), limit.seconds, options.order, ref
+        endpoints, lambda family: wire.make_transport(family, ref, tls, host), limit.seconds, options.address_order, ref
     )
     progress.race = race
     connection.attach_race(race)
@@ -114,7 +114,7 @@ def _connect_stream(
     return winner.transport
 
 
-_CLOSED_DURING_TLS = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+_TLS_CLOSED_ERRORS = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
 
 def label_connect_error(error: BaseException) -> None:
@@ -129,7 +129,7 @@ def label_connect_error(error: BaseException) -> None:
         return
     cause = error.__cause__
     while cause is not None:
-        excludes_overload = isinstance(cause, ssl.SSLError) and not isinstance(cause, _CLOSED_DURING_TLS)
+        excludes_overload = isinstance(cause, ssl.SSLError) and not isinstance(cause, _TLS_CLOSED_ERRORS)
         if excludes_overload or isinstance(cause, ProxyError):
             return
         cause = cause.__cause__

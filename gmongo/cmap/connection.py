@@ -36,7 +36,7 @@ class Connection(ServerConnection):
         self.checked_out_by: weakref.ref[greenlet] | None = None  # Greenlet that uses the connection, or None.
         self.checked_out_at = 0.0  # Time of the check-out, as measured by `_clock.monotonic()`.
         self.last_command: str | None = None  # Name of the last command on the connection.
-        self.established_in = 0.0  # Duration of the establishment in seconds.
+        self.establishment_seconds = 0.0  # Duration of the establishment.
         self.late_reply_handler: LateReplyHandler | None = None  # Callback for a late reply, or None.
         self.reply_is_due = False  # True if `maxTimeMS` has elapsed, so that the server replies soon.
 
@@ -58,8 +58,8 @@ class Connection(ServerConnection):
         handle, request_id = self.late_reply_handler, self.unanswered_request_id
         assert handle is not None and request_id is not None
         transport = self._open_transport()
-        longest = transport.max_message_size
-        transport.max_message_size = min(longest, max_bytes)
+        usual_limit = transport.max_message_size
+        transport.max_message_size = min(usual_limit, max_bytes)
         self.set_ref(False)
         with interrupt_after(seconds, self.make_timeout_error(seconds, "drainLateRepliesMS"), False):
             body = self._receive(transport, request_id)
@@ -67,7 +67,7 @@ class Connection(ServerConnection):
         if not transport.release():
             raise ProtocolError("the server sent data after the reply")
         # Reset `error` last, because the pool closes a connection with an `error`.
-        transport.max_message_size = longest
+        transport.max_message_size = usual_limit
         self.set_ref(True)
         self.error = self.late_reply_handler = self.unanswered_request_id = None
         self.reply_is_due = False

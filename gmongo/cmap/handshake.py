@@ -68,7 +68,7 @@ def establish(
         limit.begin()
         connect(connection, options, progress, limit)
         progress.begin(HELLO_STAGE)
-        limit.next_stage()
+        limit.begin_stage()
         hello = send_hello(connection, command, None)
         if options.load_balanced and hello.service_id is None:
             raise ConfigurationError(
@@ -124,29 +124,29 @@ class Authentication:
         hello.reply = {field: value for field, value in reply.items() if field not in _AUTHENTICATION_FIELDS}
         if reply.get("arbiterOnly"):
             return  # an arbiter stores no users, so authentication is impossible
-        limit.next_stage(self._login.extra_login_seconds)
+        limit.begin_stage(self._login.extra_login_seconds)
         self._login.authenticate(self._run_command, reply, seconds)
         self._connection.authentication = self
 
     @clears_locals
     def reauthenticate(self, seconds: float | None) -> None:
         """Authenticate again within ``connectTimeoutMS``, and within the remaining `seconds` of the operation."""
-        extra, limit = self._login.extra_login_seconds, self._options.connect_timeout
+        extra_seconds, limit = self._login.extra_login_seconds, self._options.connect_timeout
         error = self._connection.make_timeout_error(limit, "connectTimeoutMS")
         if limit is not None:
-            limit += extra
-        left = seconds + extra if seconds is not None and self._login.extends_deadline else seconds
-        if left is not None and (limit is None or left < limit):
-            limit, error = left, self._connection.make_timeout_error(seconds)
+            limit += extra_seconds
+        seconds_left = seconds + extra_seconds if seconds is not None and self._login.extends_deadline else seconds
+        if seconds_left is not None and (limit is None or seconds_left < limit):
+            limit, error = seconds_left, self._connection.make_timeout_error(seconds)
         with interrupt_after(limit, error):
             self._login.authenticate_again(self._run_command, seconds)
 
     def _run_command(self, database: str, command: Document) -> Document:
         request_id = next_request_id()
         body = bson.encode({**command, **self._options.server_api, "$db": database})
-        answer = self._connection.exchange(request_id, encode_op_msg(request_id, 0, body), None, bson.decode)
-        check(answer, ERROR_SCHEMA)
-        reply = redacted(answer, command.get("payload"), (self._authenticator.credential.username,))
+        raw_reply = self._connection.exchange(request_id, encode_op_msg(request_id, 0, body), None, bson.decode)
+        check(raw_reply, ERROR_SCHEMA)
+        reply = redacted(raw_reply, command.get("payload"), (self._authenticator.credential.username,))
         if not reply.get("ok"):
             message = str(reply.get("errmsg") or "Authentication failed").rstrip(".")
             raise OperationFailure(f"{message} ({self._authenticator.credential})", reply.get("code"), reply)

@@ -1,4 +1,4 @@
-"""Checked replies to hello commands. The peer may not be a MongoDB server."""
+"""Checked replies to hello commands. The peer is not necessarily a MongoDB server."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _FAAS_FIELDS: dict[str, dict[str, tuple[str, type]]] = {
 
 
 def client_metadata(app_name: str | None, wrappers: tuple[DriverInfo, ...] = ()) -> DocumentDict:
-    """Return the `client` document of a handshake, which is limited to 512 bytes."""
+    """Return the `client` document of a handshake. The document has at most 512 bytes."""
     document = _build_document(app_name, wrappers)
     while not _shorten_document(document) and len(wrappers) > 1:
         wrappers = wrappers[:-1]
@@ -74,7 +74,7 @@ def _build_document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> D
 
 
 def detect_faas_platform(variables: Mapping[str, str]) -> str | None:
-    """Return the function-as-a-service platform of the process, or None unless exactly one platform matches."""
+    """Return the function-as-a-service platform of the process, or None if no platform or several platforms match."""
     matches = [name for name, signs in _FAAS_VARIABLES.items() if any(variables.get(sign) for sign in signs)]
     if variables.get("AWS_EXECUTION_ENV", "").startswith("AWS_Lambda_") and "aws.lambda" not in matches:
         matches.append("aws.lambda")

@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 class PinnedConnection:
     """Connection that is pinned to a cursor, or to a transaction and its cursors (LB-43)."""
 
-    __slots__ = ("_hub", "_owners", "_user", "connection", "pool")
+    __slots__ = ("_hub", "_owner_count", "_user", "connection", "pool")
 
     def __init__(self, pool: Pool, connection: Connection, purpose: Purpose) -> None:
         connection.purpose = purpose
         self.pool = pool
         self.connection = connection
-        self._owners = 1
+        self._owner_count = 1
         self._hub = get_hub()
         self._user: object = None
 
     def share(self) -> PinnedConnection:
         """Add an owner, which must call :meth:`release`."""
-        self._owners += 1
+        self._owner_count += 1
         return self
 
     def release(self, error: BaseException | None = None) -> None:
         """Remove an owner, after a success or an error. Check in the connection if no owner remains."""
-        self._owners -= 1
-        if self._owners == 0:
+        self._owner_count -= 1
+        if self._owner_count == 0:
             self.connection.purpose = Purpose.OTHER
             self.pool.check_in(self.connection, error)
 

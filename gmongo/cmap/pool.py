@@ -32,8 +32,8 @@ from gmongo.monitoring import ConnectionCheckOutFailedReason as FailedReason
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.timeout import TimeLimit, limit_text, remaining
 
-# Maximum number of connections in the error of a check-out timeout. Many check-outs may time out at
-# once.
+# Maximum number of connections in the error of a check-out timeout. The number is small, because many
+# check-outs may time out at once.
 _MAX_CHECK_OUTS_SHOWN = 5
 # Seconds that the pool waits for the server error MaxTimeMSExpired after the timeout of an operation.
 _TIME_FOR_DUE_REPLY = 0.25
@@ -79,8 +79,8 @@ class Pool:
         )
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value}" for name, value in self.stats().items() if name != "address")
-        return f"<Pool {address_text(self.address)} {shown}>"
+        stats_text = ", ".join(f"{name}={value}" for name, value in self.stats().items() if name != "address")
+        return f"<Pool {address_text(self.address)} {stats_text}>"
 
     @property
     def generation(self) -> int:
@@ -88,7 +88,7 @@ class Pool:
 
     @property
     def operation_count(self) -> int:
-        """Number of operations in progress on the server. Server selection compares these numbers."""
+        """Number of operations that use or await a connection. Server selection compares these numbers."""
         machine = self.machine
         return len(machine.in_use) + len(machine.draining) + len(machine.pending) + len(machine.queue.waiters)
 
@@ -167,9 +167,9 @@ class Pool:
         return connection
 
     def _wait_for_connection(self, waiter: Waiter[Connection], deadline: float | None) -> Connection:
-        limit, left = self.options.wait_queue_timeout, remaining(deadline)
-        if left is not None:
-            limit = left if limit is None else min(limit, left)
+        limit, seconds_left = self.options.wait_queue_timeout, remaining(deadline)
+        if seconds_left is not None:
+            limit = seconds_left if limit is None else min(limit, seconds_left)
         connection = waiter.sleep(limit, partial(self._make_wait_error, limit))
         self.machine.confirm_connection(connection)
         return connection
@@ -202,13 +202,13 @@ class Pool:
         """
         machine, started = self.machine, _clock.monotonic()
         seconds = remaining(deadline)
-        expired: NetworkTimeout | None = None
+        timeout_error: NetworkTimeout | None = None
 
         # The timer calls `expire` at the end of the timeout, so that the error names the current stage.
         def expire(_seconds: float) -> NetworkTimeout:
-            nonlocal expired
-            expired = connection.make_timeout_error(seconds)
-            return expired
+            nonlocal timeout_error
+            timeout_error = connection.make_timeout_error(seconds)
+            return timeout_error
 
         limit = None if seconds is None else TimeLimit(expire, ref=True)
         machine.begin_establishing(connection)
@@ -229,17 +229,17 @@ class Pool:
             self._delivery.deliver()
         except BaseException as error:
             # GreenletExit and gevent.Timeout are not subclasses of Exception.
-            by_server = isinstance(error, Exception) and error is not expired
-            del expired  # prevent a reference cycle between this frame and the error
-            self._handle_failure(connection, error, by_server)
+            is_server_failure = isinstance(error, Exception) and error is not timeout_error
+            del timeout_error  # prevent a reference cycle between this frame and the error
+            self._handle_failure(connection, error, is_server_failure)
             raise
 
-    def _handle_failure(self, connection: Connection, error: BaseException, by_server: bool) -> None:
+    def _handle_failure(self, connection: Connection, error: BaseException, is_server_failure: bool) -> None:
         connection.mark_unusable(error)
-        if by_server and connection.has_socket and not connection.handshake_done:
+        if is_server_failure and connection.has_socket and not connection.handshake_done:
             label_connect_error(error)
         with self._delivery:
-            if by_server:
+            if is_server_failure:
                 self._owner.establishment_failed(connection, error)  # type: ignore[arg-type]
             self.machine.fail_establishing(connection)
 
@@ -275,11 +275,11 @@ class Pool:
         """
         # First remove the dropped connections, because a listener may switch to a greenlet that
         # calls `finish`. Close the connections even if the delivery raises an exception.
-        dropped = self.machine.take_dropped()
+        dropped_connections = self.machine.take_dropped()
         try:
             self._delivery.deliver_after(error)
         finally:
-            for connection in dropped:
+            for connection in dropped_connections:
                 connection.close()
 
     def ready(self) -> None:
@@ -370,7 +370,7 @@ def _populate(reference: ref[Pool]) -> None:
 def _read_late_reply(connection: Connection, seconds: float, max_bytes: int) -> None:
     try:
         connection.read_late_reply(seconds, max_bytes)
-    except BaseException:  # the connection stores the error for `_end_draining`
+    except BaseException:  # the connection keeps its earlier error, so `_end_draining` closes the connection
         pass
 
 

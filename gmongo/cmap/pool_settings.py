@@ -28,7 +28,7 @@ class ConnectionSettings:
     tls: Tls | None = None
     proxy: Proxy | None = None
     authenticator: Authenticator | None = None  # Monitors do not authenticate.
-    order: AddressOrder = field(default_factory=AddressOrder, compare=False, repr=False)
+    address_order: AddressOrder = field(default_factory=AddressOrder, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

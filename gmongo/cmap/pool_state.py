@@ -100,7 +100,7 @@ class StateMachine:
         return None
 
     def request_connection(self) -> Connection | Waiter[Connection]:
-        """Return a connection in use, a pending connection for establishment, or a new waiter."""
+        """Return a connection that is now in use, a pending connection for the caller to establish, or a new waiter."""
         if self.state is not PoolState.READY:
             raise self._make_check_out_error()
         # Critical section: a check-in between `_take_connection` and `join` would find no waiter.
@@ -131,7 +131,7 @@ class StateMachine:
                 return
             self.queue.hand_over(connection)
 
-    def _leave_pending(self, connection: Connection) -> None:
+    def _remove_pending(self, connection: Connection) -> None:
         """Free the ``maxConnecting`` slot of a connection for a waiter or the background greenlet (CMAP-97)."""
         # Waiters are first, because the background greenlet wakes in a later iteration of the event loop.
         self.pending.discard(connection)  # After a fork, the child has already removed the connection.
@@ -155,7 +155,7 @@ class StateMachine:
         # If an exception interrupts a waiter after the hand-over, `leave` returns the connection to the pool.
         connection = self.queue.leave(offer) if isinstance(offer, Waiter) else offer
         if connection in self.pending:
-            self._leave_pending(connection)
+            self._remove_pending(connection)
         elif connection in self.in_use:
             self.in_use.remove(connection)
             self._release_connection(connection)
@@ -174,7 +174,7 @@ class StateMachine:
 
     def record_established(self, connection: Connection, duration: float) -> None:
         """Record that a connection was established in `duration` seconds. The connection stays pending."""
-        connection.established_in = duration
+        connection.establishment_seconds = duration
         self._events.record(self._events.connection_ready, connection.id, duration)
         self._events.record_established(duration)
         self._populate_backoff = self._populate_backoff_ends = 0.0
@@ -186,7 +186,7 @@ class StateMachine:
             self._drop_connection(connection, ClosedReason.POOL_CLOSED)
             raise self._make_check_out_error()
         self.in_use.add(connection)
-        self._leave_pending(connection)
+        self._remove_pending(connection)
 
     def make_available(self, connection: Connection) -> None:
         """Make a connection available (CMAP-103), or hand the connection to a waiter (CMAP-102)."""
@@ -255,8 +255,8 @@ class StateMachine:
 
     def _may_drain(self, connection: Connection) -> bool:
         """Return True if the pool should wait for a late reply on the connection."""
-        expected = connection.late_reply_handler is not None and (self._options.drains or connection.reply_is_due)
-        return expected and self.state is PoolState.READY and not self._is_stale(connection)
+        is_awaited = connection.late_reply_handler is not None and (self._options.drains or connection.reply_is_due)
+        return is_awaited and self.state is PoolState.READY and not self._is_stale(connection)
 
     def end_draining(self, connection: Connection) -> None:
         """Make a usable connection available after a late reply, or drop an unusable connection."""
@@ -279,9 +279,9 @@ class StateMachine:
 
     def remove_perished(self) -> None:
         """Drop the available connections that have perished (CMAP-173)."""
-        examined = [(connection, self._get_perished_reason(connection)) for connection in self.available]
-        self.available = deque(connection for connection, reason in examined if reason is None)
-        for connection, reason in examined:
+        connection_reasons = [(connection, self._get_perished_reason(connection)) for connection in self.available]
+        self.available = deque(connection for connection, reason in connection_reasons if reason is None)
+        for connection, reason in connection_reasons:
             if reason is not None:
                 self._drop_connection(connection, reason)
         self._serve_waiters()
@@ -427,7 +427,7 @@ class StateMachine:
         reason = self._get_broken_reason(connection)
         if reason is not None:
             return reason
-        idle, limit = _clock.monotonic() - connection.idle_since, self._options.max_idle_time
-        if idle >= _CHECK_AFTER_IDLE_SECONDS and connection.may_be_closed():
+        idle_seconds, limit = _clock.monotonic() - connection.idle_since, self._options.max_idle_time
+        if idle_seconds >= _CHECK_AFTER_IDLE_SECONDS and connection.may_be_closed():
             return ClosedReason.ERROR
-        return ClosedReason.IDLE if limit is not None and idle > limit else None
+        return ClosedReason.IDLE if limit is not None and idle_seconds > limit else None

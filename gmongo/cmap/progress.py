@@ -27,7 +27,7 @@ class Progress:
 
     def __init__(self, host: str, options: ConnectionSettings) -> None:
         self._host = host
-        self._order = options.order
+        self._order = options.address_order
         self._address: SocketAddress | None = None  # None if the host has only one address.
         self.peer = ""  # Address of the current attempt, or empty if equal to `host`.
         self.race: Race | None = None  # TCP connections in progress to several addresses.

@@ -88,7 +88,7 @@ class ServerConnection:
     def attach(self, transport: Transport) -> None:
         self.race = None
         self._transport = transport
-        # A clear or close of the pool during the name lookup found no socket to interrupt.
+        # The pool may have been cleared or closed during the name lookup, without a socket to interrupt.
         if self._interruption is not None:
             transport.interrupt(self._interruption)
 
@@ -154,7 +154,7 @@ class ServerConnection:
                 # if no time is left, `limit.begin` raises an error before the driver sends data
                 self.mid_message = timeout > 0
                 limit = self._limit = self._limit or TimeLimit(
-                    partial(_make_timeout_error, self.address, self._usual_limits)
+                    partial(_make_timeout_error, self.address, self._usual_limit)
                 )
                 limit.begin(timeout, transport)
             try:
@@ -289,7 +289,7 @@ class ServerConnection:
         """Return the error for a timeout of `seconds`, which `option` or the usual option sets."""
         progress = self.progress
         if progress is None or seconds is None or seconds <= 0:
-            return _make_timeout_error(self.address, self._usual_limits, seconds, option)
+            return _make_timeout_error(self.address, self._usual_limit, seconds, option)
         limit = f"limit {format_milliseconds(seconds)}: {option or limit_text(seconds)}"
         where = address_text(self.address)
         return _set_stable_text(
@@ -297,7 +297,7 @@ class ServerConnection:
         )
 
     @property
-    def _usual_limits(self) -> tuple[str, float | None]:
+    def _usual_limit(self) -> tuple[str, float | None]:
         """Name and seconds of the option that usually limits an exchange. None matches a timeout of any length."""
         return ("connectTimeoutMS", None) if self.is_monitor else ("socketTimeoutMS", self.socket_timeout or -1.0)
 
@@ -313,24 +313,24 @@ class ServerConnection:
     def interrupt(self, error: BaseException) -> None:
         """Close the socket, and raise `error` in the current or next use, without a switch."""
         self.error = self._interruption = without_frames(error)
-        link = self._transport or self.race
-        if link is not None:
-            link.interrupt(error)
+        transport_or_race = self._transport or self.race
+        if transport_or_race is not None:
+            transport_or_race.interrupt(error)
 
     def mark_forked(self, error: BaseException) -> None:
         self.inherited = True
         self.error = self._interruption = error
-        link = self._transport or self.race
-        if link is not None:
-            link.mark_forked(error)
+        transport_or_race = self._transport or self.race
+        if transport_or_race is not None:
+            transport_or_race.mark_forked(error)
 
     def close(self) -> None:
         """Close the socket immediately, without sending data."""
         if self._limit is not None:
             self._limit.close()
-        link = self._transport or self.race
-        if link is not None:
-            link.close()
+        transport_or_race = self._transport or self.race
+        if transport_or_race is not None:
+            transport_or_race.close()
 
 
 def _set_stable_text(error: NetworkError, text_without_duration: str, progress: Progress) -> NetworkError:
@@ -345,7 +345,7 @@ def _make_timeout_error(
     """Return the error for a timeout, which names the option and the length of the timeout."""
     where = address_text(address)
     if seconds is None or seconds <= 0:
-        return NetworkTimeout(f"{where}: timed out ({limit_text(seconds)} ended before)")
+        return NetworkTimeout(f"{where}: timed out ({limit_text(seconds)} ended before the exchange)")
     if option is None and usual_limit[1] in (seconds, None):
         option = usual_limit[0]
     limit = option or f"rest of {limit_text(seconds)}"

@@ -46,7 +46,7 @@ class Waiter(Generic[Item]):
         except Timeout as expired:
             if expired is not timeout:
                 raise
-            # use a result that arrived together with the timeout
+            # raise no timeout if a result arrived together with the timeout
             if self.item is None and self.error is None:
                 raise make_timeout_error() from None
         finally:
@@ -68,9 +68,9 @@ class Waiter(Generic[Item]):
                 switch()
         finally:
             self._asleep = False
-            waking, self._wake_callback = self._wake_callback, None
-            if waking is not None:
-                waking.stop()  # a pending switch would resume the greenlet in a later, unrelated wait
+            callback, self._wake_callback = self._wake_callback, None
+            if callback is not None:
+                callback.stop()  # a pending switch would resume the greenlet in a later, unrelated wait
 
     def wake(self) -> None:
         """Resume a sleeping greenlet in the next loop iteration, in the order of the `wake` calls."""
@@ -88,7 +88,7 @@ class WaitQueue(Generic[Item]):
         self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # An OrderedDict removes any waiter fast.
 
     def join(self, purpose: str | None = None) -> Waiter[Item]:
-        """Add the current greenlet, without a switch. After an exception, call :meth:`leave`."""
+        """Add the current greenlet, without a switch. If the wait raises an exception, call :meth:`leave`."""
         waiter: Waiter[Item] = Waiter(purpose)
         self.waiters[waiter] = None
         self._update_keep_alive()

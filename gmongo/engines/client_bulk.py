@@ -107,26 +107,26 @@ class ClientBulk:
             # down.
             if batch.reply is None:
                 raise
-            opened: CursorReply = batch.result(batch.reply, ("", None))
-            return opened._replace(cursor_id=0)
+            cursor_reply: CursorReply = batch.result(batch.reply, ("", None))
+            return cursor_reply._replace(cursor_id=0)
 
-    def _add_reply(self, batch: BulkWriteBatch, opened: CursorReply, session: SessionHandle | None) -> None:
-        outcome, reply = self.outcome, opened.reply
+    def _add_reply(self, batch: BulkWriteBatch, cursor_reply: CursorReply, session: SessionHandle | None) -> None:
+        outcome, reply = self.outcome, cursor_reply.reply
         for name in COUNT_FIELDS:
             outcome[name] += reply.get(name) or 0
         if reply.get("writeConcernError"):
             outcome["writeConcernErrors"].append(labelled_concern_error(reply))
-        failed = reply.get("nErrors") or 0
-        if failed == 0 or (not self.ordered and failed < len(batch.taken)):
+        error_count = reply.get("nErrors") or 0
+        if error_count == 0 or (not self.ordered and error_count < len(batch.batch_writes)):
             outcome["anySuccessful"] = True
         cursor = ServerCursor(
-            self.executor, self.cursor_killer, opened, session, batch.decoding, deadline=self._deadline
+            self.executor, self.cursor_killer, cursor_reply, session, batch.decoding, deadline=self._deadline
         )
         try:
             self._read_results(batch, cursor)
         except BaseException as error:
             if isinstance(error, errors.PyMongoError) and error.timeout:
-                cursor.drop()  # the time limit also covers the end of the cursor
+                cursor.drop()  # the time limit also covers the close of the cursor
             else:
                 cursor.close_after_block(error)
             raise
@@ -135,7 +135,7 @@ class ClientBulk:
     def _read_results(self, batch: BulkWriteBatch, cursor: ServerCursor) -> None:
         for result in with_checkpoints(iter(cursor.next_document, None)):
             batch.check_result(result)
-            write = batch.taken[result["idx"]]
+            write = batch.batch_writes[result["idx"]]
             if result["ok"]:
                 self._record_success(write, result)
                 continue
@@ -145,14 +145,14 @@ class ClientBulk:
 
     def _record_success(self, write: Write, result: DocumentDict) -> None:
         result["idx"] = write.index
-        each: InsertOneResult | UpdateResult | DeleteResult
+        write_result: InsertOneResult | UpdateResult | DeleteResult
         if write.kind == "insert":
-            each = InsertOneResult(write.inserted_id, True)
+            write_result = InsertOneResult(write.inserted_id, True)
         elif write.kind == "update":
-            each = UpdateResult(result, True, in_client_bulk=True)
+            write_result = UpdateResult(result, True, in_client_bulk=True)
         else:
-            each = DeleteResult(result, True)
-        self.outcome[_RESULTS_FIELD_BY_KIND[write.kind]][write.index] = each
+            write_result = DeleteResult(result, True)
+        self.outcome[_RESULTS_FIELD_BY_KIND[write.kind]][write.index] = write_result
 
 
 def _is_server_error(error: Exception) -> bool:

@@ -62,12 +62,12 @@ class _Run:
         self.retryable = self.retryable and retryable
 
 
-def insert_run(documents: list[Value]) -> _Run:
+def create_insert_run(documents: list[Value]) -> _Run:
     """Return the only run of an `insert_many` operation."""
     return _Run("insert", documents, list(range(len(documents))))
 
 
-def runs_of(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
+def yield_runs(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
     """Group consecutive statements of one kind, or without `ordered`, all statements of one kind."""
     numbered = enumerate(with_checkpoints(statements))
     if not ordered:
@@ -99,8 +99,8 @@ class Bulk:
         # Servers reject `let` in an insert command, because an insert evaluates no expressions.
         self._insert_fields = {name: value for name, value in self._fields.items() if name != "let"}
         self._acknowledged = acknowledged
-        # Ordered writes end at the first error. Therefore, with w=0, all commands except the last
-        # need a reply.
+        # Ordered writes end at the first error. Therefore, with w=0, only a command for the single
+        # last statement needs no reply.
         self._needs_replies = acknowledged or ordered
         self._operation_id = next_request_id()
         self._interrupted = False
@@ -142,13 +142,13 @@ class Bulk:
 
     def _collect_field_names(self, runs: Iterable[_Run]) -> dict[str, set[str]]:
         """Return the field names of all commands and statements, keyed by command name."""
-        used: dict[str, set[str]] = {}
+        field_names: dict[str, set[str]] = {}
         for run in runs:
             if run.kind == "insert":
-                used["insert"] = set(self._insert_fields)
+                field_names["insert"] = set(self._insert_fields)
             else:
-                used.setdefault(run.kind, set(self._fields)).update(*run.elements)
-        return used
+                field_names.setdefault(run.kind, set(self._fields)).update(*run.elements)
+        return field_names
 
     @property
     def _is_stopped(self) -> bool:
@@ -178,7 +178,7 @@ class Bulk:
             reply = self._run_batch(batch, executor, session, deadline)
             if needs_reply:
                 self._add_reply(run, batch, offset, reply)
-            offset += len(batch.taken)
+            offset += len(batch.batch_statements)
             batch.free()
             if self._is_stopped:
                 return
@@ -211,6 +211,6 @@ class Bulk:
             outcome["nModified"] += reply.get("nModified") or 0
         for error in reply.get("writeErrors") or ():
             index = run.indexes[offset + error["index"]]
-            outcome["writeErrors"].append({**error, "index": index, "op": batch.taken[error["index"]]})
+            outcome["writeErrors"].append({**error, "index": index, "op": batch.batch_statements[error["index"]]})
         if reply.get("writeConcernError"):
             outcome["writeConcernErrors"].append(labelled_concern_error(reply))

@@ -47,12 +47,12 @@ class DroppedCursor(NamedTuple):
 
 
 class CursorKiller:
-    """Queue of dropped cursors, which background greenlets close. Finalisers add the cursors."""
+    """Queues of dropped cursors. Finalisers add the cursors, and background greenlets close the cursors."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
         executor.commands.orphan_taker = WeakMethod(self.take_orphan)
-        # Each item consists of a dropped cursor, and its epoch: the number of forks before the drop.
+        # Each item consists of an epoch (the number of forks before the drop) and the dropped cursor.
         self._unpinned_cursors: deque[tuple[int, DroppedCursor]] = deque()
         self._pinned_cursors: deque[tuple[int, DroppedCursor]] = deque()
         self._reaping_epoch: int | None = None  # the epoch of the greenlet for `_unpinned_cursors`, or None
@@ -160,8 +160,7 @@ class CursorResources:
     """Resources of a server cursor: its session, its pinned connection, and its read-ahead object.
 
     The last reply of the cursor, or an earlier :meth:`close`, releases the resources. The finaliser
-    calls
-    :meth:`drop`, after which a background greenlet releases the resources.
+    calls :meth:`drop`, after which a background greenlet releases the resources.
     """
 
     _executor: Executor

@@ -35,8 +35,8 @@ class _FetchGate:
         return self
 
     def __next__(self) -> NoReturn:
-        opened = self.cursor._server_cursor()
-        self.is_open = opened is not None and (length_hint(opened.documents) > 0 or opened.advance())
+        cursor = self.cursor._server_cursor()
+        self.is_open = cursor is not None and (length_hint(cursor.documents) > 0 or cursor.advance())
         raise StopIteration
 
 
@@ -51,12 +51,12 @@ def document_runs(cursor: PublicCursor) -> Iterator[Iterator[Value]]:
     gate = _FetchGate()  # for speed, the class has no constructor
     gate.cursor = cursor
     while gate.is_open:
-        opened = cursor._cursor
-        if opened is None:
+        server_cursor = cursor._cursor
+        if server_cursor is None:
             yield gate
-        elif length_hint(opened.documents):
-            yield opened.documents
-        elif opened.has_ended:
+        elif length_hint(server_cursor.documents):
+            yield server_cursor.documents
+        elif server_cursor.has_ended:
             return
         else:
             yield gate

@@ -38,7 +38,7 @@ class ReadAhead:
     _deadline: float | None
     batch_size: int
     _documents_left: int | None  # the number of documents that the limit of the cursor still allows, or None
-    batches: int = 0  # the maximum number of batches that are waiting or being fetched
+    max_batches: int = 0  # the maximum number of batches that are waiting or being fetched
     max_bytes: int = 0  # the maximum total size of these batches in bytes
     _waiting_bytes: int = 0  # the total size of the received batches that the application does not use yet
     _last_size: int = 0  # the size of the last batch in bytes
@@ -75,7 +75,7 @@ class ReadAhead:
         if is_fetching or self._operation is None or self._error is not None:
             return False
         # The size of the last batch is the estimate for the size of the next batch.
-        room = len(self._arrived_replies) < self.batches and self._waiting_bytes + self._last_size <= self.max_bytes
+        room = len(self._arrived_replies) < self.max_batches and self._waiting_bytes + self._last_size <= self.max_bytes
         if room or needed:
             observers = self._executor.observers
             self._greenlet = spawn(self._fetch if observers is None else observers.bind_context(self._fetch))
@@ -101,7 +101,7 @@ class ReadAhead:
         operation = self._operation
         if operation is None:  # end() was called before the greenlet started
             return
-        operation.batch_size = size_of_next(self.batch_size, self._documents_left)
+        operation.batch_size = next_batch_size(self.batch_size, self._documents_left)
         pin = operation.pin and operation.pin.share()
         self._reading.add(self)
         try:
@@ -143,8 +143,8 @@ class ReadAhead:
         self._last_size = operation.size
         self._waiting_bytes += operation.size
         self._arrived_replies.append((reply, operation.size))
-        more = reply.cursor_id != 0 and (self._documents_left is None or self._documents_left > 0)
-        self._operation = operation.next_get_more(reply) if more else None
+        has_more = reply.cursor_id != 0 and (self._documents_left is None or self._documents_left > 0)
+        self._operation = operation.next_get_more(reply) if has_more else None
 
     def _create_interruption_error(self) -> AutoReconnect:
         return AutoReconnect(f"{self._address}: the read-ahead of a batch was interrupted")
@@ -154,12 +154,12 @@ class ReadAhead:
         greenlet = self._greenlet
         assert greenlet is not None
         # A deadline of the whole cursor already limits the fetch.
-        left = remaining(deadline) if self._deadline is None else None
+        seconds_left = remaining(deadline) if self._deadline is None else None
         keep_alive = keep_loop_alive()  # the fetching greenlet does not keep the event loop alive
         self._is_awaited = True
         try:
-            text = f"{self._address}: {limit_text(left)} ended while a batch was read ahead"
-            with interrupt_after(left, NetworkTimeout(text)):
+            text = f"{self._address}: {limit_text(seconds_left)} ended while a batch was read ahead"
+            with interrupt_after(seconds_left, NetworkTimeout(text)):
                 greenlet.join()
         finally:
             self._is_awaited = False
@@ -176,7 +176,7 @@ def checked_read_ahead_limits(batches: int, max_bytes: int) -> tuple[int, int]:
     return batches, max_bytes
 
 
-def check_session(session: SessionHandle | None) -> None:
+def check_not_explicit(session: SessionHandle | None) -> None:
     """Raise InvalidOperation for an explicit session, because the application sets the order of its commands."""
     if session is not None and not isinstance(session, ImplicitSession):
         raise InvalidOperation(
@@ -199,11 +199,11 @@ def document_count(batch: list[object] | Batch) -> int:
     return batch.count() if isinstance(batch, Batch) else len(batch)
 
 
-def size_of_next(batch_size: int, left: int | None) -> int:
-    """Return the `batchSize` for at most `left` documents, or 0 if the server chooses the size."""
-    if left is None:
+def next_batch_size(batch_size: int, documents_left: int | None) -> int:
+    """Return the `batchSize` for at most `documents_left` documents, or 0 if the server chooses the size."""
+    if documents_left is None:
         return batch_size
-    return min(batch_size, left) if batch_size else left
+    return min(batch_size, documents_left) if batch_size else documents_left
 
 
 def _remove_tracebacks(error: Exception) -> Exception:

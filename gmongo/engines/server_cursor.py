@@ -16,7 +16,7 @@ from gmongo._background import LongWork
 from gmongo._documents import Value
 from gmongo._server_facts import codes
 from gmongo.engines.cursor_killer import CursorKiller, CursorResources
-from gmongo.engines.read_ahead import ReadAhead, document_count, refuse_inherited, size_of_next
+from gmongo.engines.read_ahead import ReadAhead, document_count, next_batch_size, refuse_inherited
 from gmongo.engines.turn import Turn
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, PyMongoError
 from gmongo.execution.executor import Executor
@@ -101,16 +101,16 @@ class ServerCursor:
             return
         if resources.ahead is None:
             resources.ahead = self._create_read_ahead()
-        resources.ahead.batches, resources.ahead.max_bytes = batches, max_bytes
+        resources.ahead.max_batches, resources.ahead.max_bytes = batches, max_bytes
         self._fetch_ahead()
 
     def _create_read_ahead(self) -> ReadAhead:
-        left = None
+        documents_left = None
         if self.limit:
-            left = self.limit - self.retrieved - (0 if self._batch is None else document_count(self._batch))
+            documents_left = self.limit - self.retrieved - (0 if self._batch is None else document_count(self._batch))
         operation = self._create_get_more(GetMoreAhead, 0)
         reading, session = self._cursor_killer.reading, self.resources.session
-        return ReadAhead(self._executor, reading, operation, session, self.deadline, self.batch_size, left)
+        return ReadAhead(self._executor, reading, operation, session, self.deadline, self.batch_size, documents_left)
 
     def _fetch_ahead(self) -> None:
         """Send the next `getMore` before the application can block the event loop."""
@@ -142,7 +142,7 @@ class ServerCursor:
         return True
 
     def _step(self, deadline: float | None) -> bool:
-        """Decode documents, fetch a batch, or wait for the reading greenlet. Return False after an empty batch."""
+        """Decode documents, fetch a batch, or wait for another reader. Return False after an empty batch."""
         if self._turn is not None:
             return self._turn.wait(deadline)
         with Turn(self) as turn:
@@ -176,14 +176,14 @@ class ServerCursor:
         if self.exhaust:
             self._work.checkpoint()  # let other greenlets run, even if many replies have arrived
         refuse_inherited(self.resources.epoch, self._executor)
-        left = None
+        documents_left = None
         if self.limit:
-            left = self.limit - self.retrieved
-            if left <= 0:  # some servers do not close a cursor at its document limit
+            documents_left = self.limit - self.retrieved
+            if documents_left <= 0:  # some servers do not close a cursor at its document limit
                 self.close()
                 return False
         try:
-            reply = self._fetch_reply(left, deadline)
+            reply = self._fetch_reply(documents_left, deadline)
         except InvalidOperation:
             raise  # the driver rejected the command before the send, and the cursor is unchanged
         except BaseException as error:
@@ -197,12 +197,12 @@ class ServerCursor:
             self._fetch_ahead()
         return self.has_buffered_documents
 
-    def _fetch_reply(self, left: int | None, deadline: float | None) -> CursorReply:
-        """Return the next reply, from the read-ahead object or a `getMore` for `left` documents."""
+    def _fetch_reply(self, documents_left: int | None, deadline: float | None) -> CursorReply:
+        """Return the next reply, from the read-ahead object or a `getMore` for `documents_left` documents."""
         if self.resources.ahead is not None:
             return self.resources.ahead.next(deadline)
         kind = ExhaustGetMore if self.exhaust else GetMore
-        operation = self._create_get_more(kind, size_of_next(self.batch_size, left))
+        operation = self._create_get_more(kind, next_batch_size(self.batch_size, documents_left))
         try:
             reply: CursorReply = self._executor.run(operation, self.resources.session, deadline)
         finally:

@@ -35,7 +35,7 @@ class _InterruptedSession:
     def __init__(self, session: ServerSession, abort: Operation | None) -> None:
         self.session = session
         self.abort = abort
-        self.attempts = 0
+        self.attempt_count = 0
         self.created = _clock.monotonic()
         # A dirty session without a transaction has at most an open cursor, whose end is not urgent.
         delay = _DELAYS[-1] if session.dirty and abort is None else _DELAYS[0]
@@ -46,10 +46,10 @@ class _InterruptedSession:
         now = _clock.monotonic()
         was_answered = error is None or isinstance(error, OperationFailure)
         if was_answered or now > self.created + _UNANSWERED_TIMEOUT:
-            self.attempts += 1
-        if self.attempts >= len(_DELAYS):  # a concurrent close() may have made attempts
+            self.attempt_count += 1
+        if self.attempt_count >= len(_DELAYS):  # a concurrent close() may have made attempts
             return False
-        self.due = now + (_DELAYS[self.attempts] if was_answered else _DELAYS[-1])
+        self.due = now + (_DELAYS[self.attempt_count] if was_answered else _DELAYS[-1])
         return True
 
 
@@ -95,12 +95,12 @@ class SessionReaper:
         `endSessions`, which closes a cursor that a slow server opens later.
         """
         self._accept_taken()
-        arrived_by = 0.0
+        arrival_time = 0.0
         for remnant in self._remnants:
-            if remnant.session.unanswered_counts and not remnant.attempts:
-                arrived_by = max(arrived_by, remnant.created + _DELAYS[0])
+            if remnant.session.unanswered_counts and not remnant.attempt_count:
+                arrival_time = max(arrival_time, remnant.created + _DELAYS[0])
                 remnant.due += _ATTEMPT_TIMEOUT  # the reaper greenlet makes no attempt during the pause
-        pause = arrived_by - _clock.monotonic()
+        pause = arrival_time - _clock.monotonic()
         if pause > 0:
             sleep(pause)
         self.reap(inf)

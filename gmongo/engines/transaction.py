@@ -171,7 +171,7 @@ class TransactionEnd:
             self._executor.transaction_ended(transaction, error)
             raise
         except BaseException as error:
-            transaction.end_interrupted()
+            transaction.record_interrupted_end()
             if not transaction.active:
                 self._executor.transaction_ended(transaction, error)
             raise

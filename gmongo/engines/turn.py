@@ -29,7 +29,7 @@ class Turn:
         self.has_documents = True  # the result of wait(): False if the step found no document
 
     def wait(self, deadline: float | None) -> bool:
-        """Wait for the end of the step. Raise a copy of its error, or NetworkTimeout at the deadline.
+        """Wait for the end of the step. Raise a copy of the step's error, or NetworkTimeout at the deadline.
 
         :returns: False if the step found no document. After True, the caller must check for
             documents, because other greenlets may have received the documents, or an exception may

@@ -72,17 +72,17 @@ class CommandEvents:
             self._log("Command started", sent, {"command": (log.document_text, command)})
 
     def succeeded(self, sent: SentCommand, duration: float, reply: Document) -> None:
-        shown = {} if sent.sensitive else reply
+        event_reply = {} if sent.sensitive else reply
         if self._listeners:
             elapsed = timedelta(seconds=duration)
-            event = CommandSucceededEvent(elapsed, shown, sent.name, **sent.event_fields)
+            event = CommandSucceededEvent(elapsed, event_reply, sent.name, **sent.event_fields)
             publish(self._listeners, "succeeded", event)
         if self._is_logged():
-            self._log("Command succeeded", sent, {"reply": (log.document_text, shown)}, duration)
+            self._log("Command succeeded", sent, {"reply": (log.document_text, event_reply)}, duration)
 
     def failed(self, sent: SentCommand, duration: float, error: BaseException) -> None:
-        failure, replied = _failure_document(error)
-        if sent.sensitive and replied:
+        failure, is_reply = _failure_document(error)
+        if sent.sensitive and is_reply:
             failure = {key: failure[key] for key in ("code", "codeName", "errorLabels") if key in failure}
         if self._listeners:
             elapsed = timedelta(seconds=duration)

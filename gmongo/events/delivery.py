@@ -55,14 +55,14 @@ class Delivery:
         self._events: deque[tuple[_GreenletEvents, Callable[..., None], tuple[object, ...]]] = deque()
         self._events_by_greenlet: dict[greenlet, _GreenletEvents] = {}
         self._block_depth = 0
-        self._left_to_substitutes = 0  # number of events that substitutes must deliver
+        self._substitute_event_count = 0  # number of events that substitutes must deliver
         self._dropped_count = 0
         self._delivered_count = 0
         self._stuck = False  # True if the listener of the first event has not returned in time
 
     def record(self, publish: Callable[..., None], *arguments: object) -> bool:
         """Record a call ``publish(*arguments)`` without a switch. Return False if the driver dropped the event."""
-        if self._left_to_substitutes >= _MAX_UNDELIVERED:
+        if self._substitute_event_count >= _MAX_UNDELIVERED:
             self._dropped_count += 1
             return False
         current = getcurrent()
@@ -144,11 +144,11 @@ class Delivery:
     def _wait_for(self, pending: _GreenletEvents) -> bool:
         """Wait until these events are first. Return False if no event is delivered for a second."""
         while pending.size and not self._stuck:
-            delivered = self._delivered_count
+            delivered_before = self._delivered_count
             pending.turn = Event()
             if pending.turn.wait(_MAX_WAIT) or pending.turn.wait(_ADDITIONAL_WAIT):
                 return True
-            if pending.size and delivered == self._delivered_count:
+            if pending.size and delivered_before == self._delivered_count:
                 self._stuck = True
                 text = "a listener has not returned for %g s: operations continue without a wait for this listener"
                 safely(_log.warning, text, _MAX_WAIT)
@@ -159,13 +159,13 @@ class Delivery:
     def _hand_to_substitute(self, pending: _GreenletEvents) -> None:
         """Let a substitute deliver these events after all earlier events. Do not switch greenlets."""
         pending.context = copy_context()
-        self._left_to_substitutes += pending.size
+        self._substitute_event_count += pending.size
         if self._events[0][0] is pending:
             self._wake(pending)
 
     def _deliver_as_substitute(self, pending: _GreenletEvents) -> None:
         pending.context = None
-        self._left_to_substitutes -= pending.size
+        self._substitute_event_count -= pending.size
         self._events_by_greenlet[getcurrent()] = pending
         self.deliver()
         self._report_dropped()
@@ -176,9 +176,9 @@ class Delivery:
             self._wake(pending)
 
     def _report_dropped(self) -> None:
-        if self._dropped_count and self._left_to_substitutes < _MAX_UNDELIVERED:
-            dropped, self._dropped_count = self._dropped_count, 0
-            safely(_log.warning, "%d events were not delivered, because listeners did not return in time", dropped)
+        if self._dropped_count and self._substitute_event_count < _MAX_UNDELIVERED:
+            count, self._dropped_count = self._dropped_count, 0
+            safely(_log.warning, "%d events were not delivered, because listeners did not return in time", count)
 
     def reset_after_fork(self) -> None:
         """In a forked child, discard the events of the parent process, without I/O and without a greenlet switch."""
@@ -188,5 +188,5 @@ class Delivery:
             pending.size = 0
         self._events.clear()
         self._events_by_greenlet.clear()
-        self._block_depth = self._left_to_substitutes = self._dropped_count = 0
+        self._block_depth = self._substitute_event_count = self._dropped_count = 0
         self._stuck = False

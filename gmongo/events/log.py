@@ -20,7 +20,7 @@ from gmongo.wire.address import Address
 
 DEBUG = logging.DEBUG
 INFO = logging.INFO
-# The second name is a misspelling in PyMongo, which applications may use.
+# PyMongo misspells the second name. Applications may use this misspelling.
 _LENGTH_VARIABLES = ("MONGODB_LOG_MAX_DOCUMENT_LENGTH", "MONGOB_LOG_MAX_DOCUMENT_LENGTH")
 _DEFAULT_LENGTH = 1000
 # Matches an incomplete escape sequence after an even number of backslashes at the end of a text.
@@ -80,8 +80,8 @@ def _converting_method(name: str) -> Callable[..., object]:
 
 
 # `Structured` overrides `__iter__`, so that `dict(structured)` calls `__getitem__` for each value.
-_READ_METHODS = "__eq__ __getitem__ __iter__ __ne__ __or__ __repr__ copy get items pop values"
-for _name in _READ_METHODS.split():
+_READ_METHOD_NAMES = "__eq__ __getitem__ __iter__ __ne__ __or__ __repr__ copy get items pop values"
+for _name in _READ_METHOD_NAMES.split():
     setattr(Structured, _name, _converting_method(_name))
 
 
@@ -95,8 +95,8 @@ class MessageText:
 
     def __str__(self) -> str:
         fields = dict(self._fields)
-        unnamed = [name for name in fields if f"{{{name}}}" not in self._template]
-        details = ", ".join(f"{name}={fields[name]}" for name in unnamed)
+        remaining_names = [name for name in fields if f"{{{name}}}" not in self._template]
+        details = ", ".join(f"{name}={fields[name]}" for name in remaining_names)
         return self._separator.join(filter(None, (self._template.format(**fields), details)))
 
 
@@ -116,11 +116,11 @@ def _handle_record(logger: logging.Logger, text: object, structured: DocumentDic
 def document_text(document: Document) -> str:
     """Return a document as relaxed Extended JSON of at most ``MONGODB_LOG_MAX_DOCUMENT_LENGTH`` characters."""
     value = next(filter(None, map(os.environ.get, _LENGTH_VARIABLES)), "")
-    longest = int(value) if value.isascii() and value.isdigit() else _DEFAULT_LENGTH
-    text = _truncated_repr.document_text(document, longest + 1)
-    if len(text) <= longest:
+    max_length = int(value) if value.isascii() and value.isdigit() else _DEFAULT_LENGTH
+    text = _truncated_repr.document_text(document, max_length + 1)
+    if len(text) <= max_length:
         return text
-    return _CUT_ESCAPE_PATTERN.sub(r"\1", text[:longest], count=1) + "..."
+    return _CUT_ESCAPE_PATTERN.sub(r"\1", text[:max_length], count=1) + "..."
 
 
 def milliseconds(seconds: float) -> int:

@@ -46,9 +46,9 @@ class TopologyEvents:
         event = monitoring.TopologyDescriptionChangedEvent(previous, new, self._id)
         publish(self._listeners.topology, "description_changed", event)
         if self._logger.isEnabledFor(log.DEBUG):
-            old, now = repr(previous), repr(new)
-            detail = f". Previous description: {old}. New description: {now}"
-            fields = {"previousDescription": old, "newDescription": now}
+            old_text, new_text = repr(previous), repr(new)
+            detail = f". Previous description: {old_text}. New description: {new_text}"
+            fields = {"previousDescription": old_text, "newDescription": new_text}
             self._log("Topology description changed", detail, **fields)
 
     def server_opened(self, address: Address) -> None:
@@ -109,7 +109,7 @@ def _connection_ids(connection: Connection | None) -> DocumentDict:
     return ids
 
 
-_TEMPLATE = "{message} for operation {operation}. Selector: {selector}, topology: {topologyDescription}"
+_SELECTION_TEMPLATE = "{message} for operation {operation}. Selector: {selector}, topology: {topologyDescription}"
 
 
 class NamedOperation(NamedTuple):
@@ -164,4 +164,4 @@ class SelectionEvents:
         # The log record may contain the selector and the topology description, because these objects
         # are immutable.
         structured = log.Structured(fields, {"selector": (repr, selector), "topologyDescription": (repr, topology)})
-        log.log(self._logger, log.MessageText(structured, _TEMPLATE, ", "), structured, level)
+        log.log(self._logger, log.MessageText(structured, _SELECTION_TEMPLATE, ", "), structured, level)

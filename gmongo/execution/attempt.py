@@ -20,7 +20,7 @@ from gmongo.execution.transaction import State, Transaction
 from gmongo.sdam.selection import WRITABLE, Selector
 from gmongo.sdam.topology import Topology, fork_error
 from gmongo.wire.address import Address, address_text
-from gmongo.wire.reply_schema import TIMES_SCHEMA, check
+from gmongo.wire.reply_schema import SESSION_SCHEMA, check
 
 
 class AttemptOwner(Protocol):
@@ -38,7 +38,7 @@ class Attempt(AttemptState):
 
     selector: Selector = WRITABLE  # the read preference, or WRITABLE for a write
     session: Session | None = None  # the explicit session, or the implicit session of a cursor
-    # the server session of an implicit session, which all attempts of the operation share
+    # the server session if `session` is None. All attempts of the operation share this server session
     server_session: ServerSession | None = None
     retry: Retry | None = None  # the retry state after earlier attempts, or None in the first attempt
     avoided: frozenset[Address] = frozenset()  # the deprioritized servers
@@ -144,8 +144,8 @@ class Attempt(AttemptState):
                 result = self._run_in_background(connection, executor)
             else:
                 result = executor.run_command(self, connection)
-        kept = operation.opens_cursor and operation.keeps_cursor_open(result)
-        return operation.store_pin(result, pin.share()) if kept else result
+        stays_open = operation.opens_cursor and operation.keeps_cursor_open(result)
+        return operation.store_pin(result, pin.share()) if stays_open else result
 
     def _run_in_background(self, connection: Connection, executor: AttemptOwner) -> Result:
         connection.set_ref(False)
@@ -167,17 +167,17 @@ class Attempt(AttemptState):
 
     def store_times(self, reply: DocumentDict) -> None:
         if self.session is not None and self.session.explicit is not None:
-            check(reply, TIMES_SCHEMA)
+            check(reply, SESSION_SCHEMA)
             self.session.explicit.store_times(reply)
             if self.transaction is not None:
                 self.transaction.store_recovery_token(reply)
 
     def next_attempt(self, retry: Retry) -> Attempt:
         """Return the next attempt of the operation, which uses the sessions of this attempt."""
-        following = Attempt(self.operation, self.deadline)
-        following.session, following.server_session = self.session, self.server_session
-        following.retry, following.avoided = retry, retry.failed_addresses
-        return following
+        attempt = Attempt(self.operation, self.deadline)
+        attempt.session, attempt.server_session = self.session, self.server_session
+        attempt.retry, attempt.avoided = retry, retry.failed_addresses
+        return attempt
 
     def belongs_to_parent(self) -> bool:
         """Return True for a write, an open cursor or an explicit session, which a forked child must not continue.

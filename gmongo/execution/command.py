@@ -25,19 +25,19 @@ from gmongo.execution.server_session import ServerSession, ServerSessionPool
 from gmongo.sdam.topology import Topology
 from gmongo.wire.address import Address
 from gmongo.wire.message import MORE_TO_COME, Buffer, next_request_id
-from gmongo.wire.reply_schema import CLUSTER_TIME, TIMES_SCHEMA, check
+from gmongo.wire.reply_schema import CLUSTER_TIME, SESSION_SCHEMA, check
 from gmongo.wire.timeout import remaining
 
 _OrphanTaker: TypeAlias = Callable[[], Callable[[Result], None] | None]
 
 
 class CommandRunner:
-    """Runner of the commands of one client, which reports errors and cluster times to the topology."""
+    """Runner of the commands of one client. The runner reports errors and cluster times to the topology."""
 
     def __init__(self, topology: Topology, events: CommandEvents, sessions: ServerSessionPool) -> None:
         self._topology = topology
         self._events = events
-        self._is_enabled = events.is_enabled
+        self._events_enabled = events.is_enabled
         self._fields = CommandFields(topology, sessions)
         # Function that returns `CursorKiller.take_orphan`, or None after the deletion of the client
         self.orphan_taker: _OrphanTaker = lambda: None
@@ -60,27 +60,27 @@ class CommandRunner:
                 raise _too_large_error(operation, body, hello)
             request_id = next_request_id()
             buffers = operation.message(request_id, 0 if operation.acknowledged else MORE_TO_COME, body, hello)
-            if self._is_enabled():
+            if self._events_enabled():
                 sent = self._describe_command(operation, connection, command, request_id)
                 self._events.started(sent)
             if attempt.transaction is not None:
                 attempt.transaction.record_command()
-            limit = connection.socket_timeout if deadline is None else remaining(deadline)
+            timeout = connection.socket_timeout if deadline is None else remaining(deadline)
             if operation.acknowledged:
-                reply = connection.exchange(request_id, buffers, limit, operation.decode)
+                reply = connection.exchange(request_id, buffers, timeout, operation.decode)
             else:
-                connection.send(buffers, limit)
+                connection.send(buffers, timeout)
             if sent is not None:
                 outcome = self._describe_outcome(operation, reply)
-                ended, sent = sent, None
-                self._publish_end(ended, *outcome)
+                ended_command, sent = sent, None
+                self._publish_end(ended_command, *outcome)
             if reply is None:
                 return operation.unacknowledged_result()
             try:
                 cluster_time = reply.get("$clusterTime")
                 if cluster_time is not None:
                     if CLUSTER_TIME(cluster_time) is not None:
-                        check(reply, TIMES_SCHEMA)  # raises an error with the name of the invalid field
+                        check(reply, SESSION_SCHEMA)  # raises an error with the name of the invalid field
                     self._topology.advance_cluster_time(cluster_time)
                 if attempt.session is not None:
                     attempt.store_times(reply)
@@ -110,9 +110,9 @@ class CommandRunner:
     ) -> SentCommand:
         if operation.operation_id is None:
             operation.operation_id = request_id  # a retry keeps the operation ID of the first attempt
-        shown = operation.for_monitoring(command)
+        event_command = operation.for_monitoring(command)
         return SentCommand(
-            shown, operation.context.database, request_id, operation.operation_id, connection, operation.trace
+            event_command, operation.context.database, request_id, operation.operation_id, connection, operation.trace
         )
 
     def _describe_outcome(
@@ -123,12 +123,12 @@ class CommandRunner:
         error = None if reply.get("ok") == 1 else error_of(reply)
         return error, self._events.monitored_reply(operation.reply_for_monitoring, reply)
 
-    def _publish_end(self, sent: SentCommand, error: PyMongoError | None, shown: Document) -> None:
+    def _publish_end(self, sent: SentCommand, error: PyMongoError | None, event_reply: Document) -> None:
         duration = _clock.monotonic() - sent.started
         if error is not None:
             self._events.failed(sent, duration, error)
         else:
-            self._events.succeeded(sent, duration, shown)
+            self._events.succeeded(sent, duration, event_reply)
 
     def _report_error(
         self,
@@ -196,8 +196,8 @@ def _handle_late_reply(
 
 def _max_time_ended(attempt: Attempt, error: BaseException | None) -> bool:
     """Return True if the late reply arrives soon, because ``maxTimeMS`` has elapsed on the server."""
-    limited = attempt.operation.takes_max_time or attempt.operation.waits_for_documents
-    return limited and isinstance(error, NetworkTimeout) and attempt.deadline not in (None, inf)
+    has_max_time = attempt.operation.takes_max_time or attempt.operation.waits_for_documents
+    return has_max_time and isinstance(error, NetworkTimeout) and attempt.deadline not in (None, inf)
 
 
 def _requires_reauthentication(error: BaseException, connection: Connection) -> bool:

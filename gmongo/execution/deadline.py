@@ -70,7 +70,7 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
 
 
 class _LimitedBlock(ContextDecorator):
-    """Block whose deadline starts at the entry. An object may have several blocks, one after the other or nested."""
+    """Block whose time limit starts at the entry. One object may have several blocks in sequence or nested."""
 
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
@@ -113,10 +113,10 @@ def without_wtimeout(write_concern: Document) -> DocumentDict:
 
 def check_await_time(max_await_time_ms: int | None, deadline: float | None) -> None:
     """Raise ConfigurationError if ``max_await_time_ms`` exceeds the time until the deadline."""
-    left = remaining(deadline)
+    time_left = remaining(deadline)
     # Round the milliseconds, because floating-point subtraction is inexact.
-    if left is not None and max_await_time_ms is not None and max_await_time_ms >= round(left * 1000, 3):
+    if time_left is not None and max_await_time_ms is not None and max_await_time_ms >= round(time_left * 1000, 3):
         raise ConfigurationError(
             f"max_await_time_ms must be less than the time that is left of {limit_text(deadline)}, "
-            f"but {max_await_time_ms} ms is not less than {max(0.0, left) * 1000:.0f} ms"
+            f"but {max_await_time_ms} ms is not less than {max(0.0, time_left) * 1000:.0f} ms"
         )

@@ -51,7 +51,7 @@ class Executor:
         self.policy = RetryPolicy(options, topology)
         self._timeout = options.timeout
         self._limit_option = "timeoutMS"  # the option that sets `_timeout`, for error messages
-        self._is_for_operation = False  # True for one operation with its own `timeout_ms`
+        self._is_for_operation = False  # True if the executor runs one operation with its own `timeout_ms`
         self.overload = self.policy.overload
         self._bucket = self.overload.bucket
         # greenlets that wait for a backoff -> operation name and start time of the backoff
@@ -117,7 +117,7 @@ class Executor:
     def _wait(self, seconds: float, operation: Operation) -> None:
         """Wait for a backoff, without a connection. A kill or a timeout interrupts the wait."""
         if seconds > 0:
-            self.overload.slept += seconds
+            self.overload.slept_seconds += seconds
             me = getcurrent()
             self.backoffs[me] = operation.name, _clock.monotonic()
             try:
@@ -147,8 +147,8 @@ class Executor:
         deadline = current_deadline()
         if self._timeout is None or (deadline is not None and not self._is_for_operation):
             return deadline
-        own = deadline_after(self._timeout, self._limit_option)
-        return own if own is None or deadline is None else min(own, deadline)
+        own_deadline = deadline_after(self._timeout, self._limit_option)
+        return own_deadline if own_deadline is None or deadline is None else min(own_deadline, deadline)
 
     @property
     def has_limit(self) -> bool:
@@ -164,9 +164,9 @@ class Executor:
         """Return an executor with a timeout in seconds. 0 means no timeout, and None keeps the timeout."""
         if timeout is None or timeout == self._timeout:
             return self
-        limited = copy(self)
-        limited._timeout, limited._limit_option = timeout, option
-        return limited
+        executor = copy(self)
+        executor._timeout, executor._limit_option = timeout, option
+        return executor
 
     def for_operation(self, timeout_ms: object, session: SessionHandle | None) -> Executor:
         """Return an executor for one operation. 0 means no timeout, and None keeps the timeout."""
@@ -174,10 +174,10 @@ class Executor:
         if timeout is None:
             return self
         refuse_limit_in_with_transaction(bound_session(self) if session is None else session)
-        limited = copy(self)
-        limited._timeout, limited._limit_option = timeout, "timeout_ms"
-        limited._is_for_operation = True
-        return limited
+        executor = copy(self)
+        executor._timeout, executor._limit_option = timeout, "timeout_ms"
+        executor._is_for_operation = True
+        return executor
 
     def fresh_deadline(self) -> float | None:
         """Return the deadline ``timeoutMS`` from now, for a cleanup command after an operation."""

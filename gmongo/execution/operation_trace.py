@@ -90,7 +90,7 @@ class OperationTrace:
     def end_check_out(self, connection: Connection) -> None:
         self.waits_for, waited = None, _clock.monotonic() - self.wait_started
         # The pool may have started to establish the connection before this check-out.
-        connecting = connection.established_in if connection.last_command is None else 0.0
+        connecting = connection.establishment_seconds if connection.last_command is None else 0.0
         self.wait_ended(Phase.CHECK_OUT, self.wait_started, None, min(connecting, waited))
 
     def record_pin(self) -> None:

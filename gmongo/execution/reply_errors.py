@@ -10,7 +10,7 @@ from gmongo._documents import Document, DocumentDict
 from gmongo._server_facts import codes
 from gmongo.execution.operation import Operation
 from gmongo.sdam.application_errors import is_state_change
-from gmongo.wire.reply import decodes_plainly
+from gmongo.wire.reply import has_builtin_types
 from gmongo.wire.reply_schema import ERROR_SCHEMA, WRITE_CONCERN_ERROR_SCHEMA, check
 
 _ERROR_CLASS_BY_CODE: dict[int, Callable[..., errors.OperationFailure]] = {
@@ -65,7 +65,7 @@ def malformed_reply_error(failure: Exception, operation: Operation) -> Exception
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
     module_name = "" if traceback is None else str(traceback.tb_frame.f_globals.get("__name__"))
-    if not module_name.startswith("gmongo.") and not decodes_plainly(operation.context.codec_options):
+    if not module_name.startswith("gmongo.") and not has_builtin_types(operation.context.codec_options):
         return failure
     cause = f"{type(failure).__name__}: {failure}"
     error = errors.ProtocolError(f"the reply to {operation.name} cannot be read: {cause}")

@@ -38,9 +38,9 @@ def backoff(retries: int, base: float, jitter: float) -> float:
 class TokenBucket:
     """Token bucket that limits the retries of a client after overload errors (BP-55 to BP-60).
 
-    A retry takes one token, and a successful operation returns 0.1 tokens. If most operations fail,
-    the client soon stops retrying. The bucket counts tenths of tokens, because floating-point sums of
-    0.1 are inexact.
+    A retry takes one token. A successful operation returns 0.1 tokens, plus one token after a retry.
+    If most operations fail, the client soon stops retrying. The bucket counts tenths of tokens,
+    because floating-point sums of 0.1 are inexact.
     """
 
     CAPACITY = 1000
@@ -73,15 +73,16 @@ class BackpressurePolicy:
     retargeting: bool  # True if retries deprioritize an overloaded server
     jitter: Callable[[], float] = lambda: _random.random()
     bucket: TokenBucket = field(default_factory=TokenBucket)
-    retries: int = 0
-    other_retries: int = 0  # after network errors and elections, which need no token
-    failed_attempts: int = 0
-    slept: float = 0.0
-    exhausted: int = 0
+    retry_count: int = 0  # after overload errors
+    other_retry_count: int = 0  # after network errors and elections, which need no token
+    failed_attempt_count: int = 0
+    slept_seconds: float = 0.0
+    no_token_count: int = 0
 
     def stats(self) -> dict[str, float]:
         """Return the counters of :meth:`MongoClient.retry_stats`."""
-        return {"tokens": self.bucket.tokens, "retries": self.retries, "slept": self.slept, "exhausted": self.exhausted}
+        counts = {"retries": self.retry_count, "slept": self.slept_seconds, "exhausted": self.no_token_count}
+        return {"tokens": self.bucket.tokens, **counts}
 
 
 _NO_RETRYABLE_WRITES_MESSAGE = (
@@ -108,9 +109,9 @@ def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: boo
     If a mongos sends no error labels, its write concern errors get no label, because the mongos has retried the write.
     """
     if isinstance(error, (OperationFailure, NotPrimaryError)):
-        unlabelled = max_wire_version < wire_versions.ERROR_LABELS
-        left_to_driver = unlabelled and not (is_mongos and _is_write_concern_error(error))
-        may_retry = left_to_driver and error.code in codes.RETRYABLE_WRITE
+        server_adds_no_labels = max_wire_version < wire_versions.ERROR_LABELS
+        driver_adds_label = server_adds_no_labels and not (is_mongos and _is_write_concern_error(error))
+        may_retry = driver_adds_label and error.code in codes.RETRYABLE_WRITE
     else:
         may_retry = isinstance(error, _CONNECTION_LOST_ERRORS) and not isinstance(error, ServerSelectionTimeoutError)
     if may_retry:
@@ -123,15 +124,15 @@ def _is_write_concern_error(error: OperationFailure | NotPrimaryError) -> bool:
 
 
 def with_retry_writes_hint(error: PyMongoError) -> PyMongoError:
-    """Return `error`, or an error that recommends ``retryWrites=false`` for an old server."""
+    """Return `error`, or an error that recommends ``retryWrites=false`` for a server without retryable writes."""
     if not isinstance(error, OperationFailure) or error.code != codes.ILLEGAL_OPERATION:
         return error
     if not str(error).startswith("Transaction numbers"):
         return error
     details = {**(error.details or {}), "errmsg": _NO_RETRYABLE_WRITES_MESSAGE}
-    explained = OperationFailure(_NO_RETRYABLE_WRITES_MESSAGE, error.code, details)
-    explained.__cause__ = error
-    return explained
+    hint_error = OperationFailure(_NO_RETRYABLE_WRITES_MESSAGE, error.code, details)
+    hint_error.__cause__ = error
+    return hint_error
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,7 @@ class RetryPolicy:
             options.max_adaptive_retries, options.base_backoff, options.overload_retargeting
         )
 
-    def allows_single_retry(self, attempt: AttemptState) -> bool:
+    def allows_network_retry(self, attempt: AttemptState) -> bool:
         """Return True if the options allow a retry after a network error or an election."""
         operation = attempt.operation
         if attempt.transaction is not None:
@@ -223,7 +224,7 @@ class Retry:
 
     def record_failure(self, error: PyMongoError, attempt: AttemptState) -> None:
         """Add the labels of the specifications to `error`, and set :attr:`delay` and :attr:`error`."""
-        self._overload.failed_attempts += 1
+        self._overload.failed_attempt_count += 1
         self.latest = error
         if attempt.is_retryable_write:
             error = with_retry_writes_hint(error)
@@ -234,26 +235,26 @@ class Retry:
 
     def _plan_retry(self, error: PyMongoError, attempt: AttemptState) -> float | None:
         overloaded = error.has_error_label(OVERLOADED)
-        labelled = error.has_error_label(RETRYABLE) and self._policy.allows_overload_retry(attempt.operation)
+        allowed_by_label = error.has_error_label(RETRYABLE) and self._policy.allows_overload_retry(attempt.operation)
         if self._retry_count and not overloaded:
             self._overload.bucket.deposit(10)
         self.error = self._error_to_raise(error)
         self.maybe_executed = self.maybe_executed or not error.has_error_label(RETRYABLE)
-        if labelled:
+        if allowed_by_label:
             self._limit = self._overload.max_retries
-        if self._retry_count >= self._limit or not (labelled or self._may_retry_once(error, attempt)):
+        if self._retry_count >= self._limit or not (allowed_by_label or self._may_retry_network_error(error, attempt)):
             return None
         delay = backoff(self._retry_count, self._overload.base_backoff, self._overload.jitter()) if overloaded else 0.0
         is_over = self._deadline is not None and _clock.monotonic() + delay >= self._deadline
         # Without a delay, let the retry raise a timeout error, whose cause is this error.
         if is_over and (delay or self.error.timeout):
             return None
-        if not (overloaded or labelled):
-            self._overload.other_retries += 1
+        if not (overloaded or allowed_by_label):
+            self._overload.other_retry_count += 1
         elif self._overload.bucket.consume():
-            self._overload.retries += 1
+            self._overload.retry_count += 1
         else:  # no token is left
-            self._overload.exhausted += 1
+            self._overload.no_token_count += 1
             return None
         self._retry_count += 1
         address = self._policy.server_to_avoid(error, attempt)
@@ -269,11 +270,11 @@ class Retry:
         """
         self.latest = self.error = _NO_ERROR
 
-    def _may_retry_once(self, error: PyMongoError, attempt: AttemptState) -> bool:
+    def _may_retry_network_error(self, error: PyMongoError, attempt: AttemptState) -> bool:
         """Return True if the driver may retry the operation after a network error or an election."""
         is_write = attempt.operation.is_write
         may_retry = error.has_error_label(RETRYABLE_WRITE) if is_write else may_retry_read(error)
-        return may_retry and self._policy.allows_single_retry(attempt)
+        return may_retry and self._policy.allows_network_retry(attempt)
 
     def _error_to_raise(self, error: PyMongoError) -> PyMongoError:
         """Return `error`, or the previous error if no server executed the retry."""

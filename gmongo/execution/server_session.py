@@ -115,9 +115,9 @@ class ServerSessionPool:
 
     def drain(self) -> list[DocumentDict]:
         """Remove all idle sessions, and return the session IDs for ``endSessions``."""
-        idle = [session.lsid for session in self._idle]
+        lsids = [session.lsid for session in self._idle]
         self._idle.clear()
-        return idle
+        return lsids
 
     def forget(self) -> None:
         """Forget all sessions in a forked child, because these sessions belong to the parent process."""

@@ -22,7 +22,7 @@ from gmongo.execution.server_session import ServerSession, ServerSessionPool, Se
 from gmongo.execution.transaction import State, Transaction
 
 T = TypeVar("T")
-OTHER_LIMIT_ERROR = "neither gmongo.timeout nor timeout_ms can change the limit inside the callback of with_transaction"
+OTHER_LIMIT_TEXT = "neither gmongo.timeout nor timeout_ms can change the limit inside the callback of with_transaction"
 
 
 @dataclass(eq=False, repr=False)
@@ -79,7 +79,7 @@ class SessionState:
         self.check_free()
         has_other_limit = self.deadline is not None and current_deadline() not in (None, self.deadline)
         if has_other_limit and not operation.ends_transaction:
-            raise InvalidOperation(OTHER_LIMIT_ERROR)
+            raise InvalidOperation(OTHER_LIMIT_TEXT)
         concern = operation.context.write_concern if operation.takes_write_concern else None
         # `takes_session` is False for a write with w=0, even if the write needs a reply.
         unacknowledged = (concern or {}).get("w") == 0 or not operation.takes_session
@@ -195,7 +195,7 @@ def checked_session(session: T) -> T:
 def refuse_limit_in_with_transaction(session: SessionHandle | None) -> None:
     """Raise InvalidOperation if `session` runs a ``with_transaction`` callback with a deadline."""
     if session is not None and getattr(state_of(session), "deadline", None) is not None:
-        raise InvalidOperation(OTHER_LIMIT_ERROR)
+        raise InvalidOperation(OTHER_LIMIT_TEXT)
 
 
 def end_if_implicit(session: SessionHandle | None) -> None:
@@ -210,12 +210,12 @@ current_binding = _bound.get  # returns the executor and the bound session of it
 
 def bound_session(executor: SessionOwner) -> SessionHandle | None:
     """Return the bound session of the context, or None. If `executor` belongs to another client, raise an error."""
-    bound = _bound.get()
-    if bound is None:
+    binding = _bound.get()
+    if binding is None:
         return None
-    if bound[0].sessions is not executor.sessions:
+    if binding[0].sessions is not executor.sessions:
         raise InvalidOperation("inside bind(), only the client of the bound session can run operations")
-    return bound[1]
+    return binding[1]
 
 
 def in_transaction(executor: SessionOwner, session: SessionHandle | None) -> bool:
@@ -269,7 +269,7 @@ class ImplicitSession:
         return session
 
     def begin(self, executor: SessionOwner, operation: Operation) -> None:
-        """In a forked child, drop the server session of the parent process."""
+        """Count a use by an operation. In a forked child, drop the server session of the parent process."""
         self._use_count += 1
         if self._server_session is not None and self._server_session.epoch != executor.epoch:
             self.forget()

@@ -23,11 +23,11 @@ class TracedCommands(CommandEvents):
 
     def __init__(self, listeners: tuple[CommandListener, ...], observers: Observers) -> None:
         super().__init__(listeners, silent=False)
-        self._listened = listened = self.is_enabled
-        self.is_enabled = lambda: observers.active or listened()
+        self._has_listeners = has_listeners = self.is_enabled
+        self.is_enabled = lambda: observers.active or has_listeners()
 
     def started(self, sent: SentCommand) -> None:
-        if self._listened():
+        if self._has_listeners():
             super().started(sent)
         trace: OperationTrace | None = sent.trace
         if trace is not None:
@@ -37,14 +37,14 @@ class TracedCommands(CommandEvents):
 
     def succeeded(self, sent: SentCommand, duration: float, reply: Document) -> None:
         try:
-            if self._listened():
+            if self._has_listeners():
                 super().succeeded(sent, duration, reply)
         finally:
             _command_ended(sent, duration, reply, None)
 
     def failed(self, sent: SentCommand, duration: float, error: BaseException) -> None:
         try:
-            if self._listened():
+            if self._has_listeners():
                 super().failed(sent, duration, error)
         finally:
             _command_ended(sent, duration, None, error)

@@ -42,7 +42,7 @@ ACTIVE_STATES = frozenset({State.STARTING, State.IN_PROGRESS})
 
 
 class TransactionSettings(NamedTuple):
-    """Options of a transaction, in which defaults replace missing options."""
+    """Options of a transaction. Defaults replace missing options."""
 
     read_concern: Document
     write_concern: Document
@@ -120,7 +120,7 @@ class Transaction:
         if not self.active:
             raise InvalidOperation("Cannot call abortTransaction after calling commitTransaction")
         self.state = State.ABORTED
-        # The driver closes a pinned connection with an error, which aborts the transaction (LB-83).
+        # The driver closes a pinned connection after an error. The server then aborts the transaction (LB-83).
         return state is State.IN_PROGRESS and (self.pin is None or self.pin.connection.error is None)
 
     @property
@@ -149,7 +149,7 @@ class Transaction:
         elif self.state is not State.IN_PROGRESS:
             self._end_sent = True
 
-    def end_interrupted(self) -> None:
+    def record_interrupted_end(self) -> None:
         """Record an interrupted commit or abort. If no command was sent, the transaction is in progress again."""
         if not self._end_sent:
             self.state = State.IN_PROGRESS

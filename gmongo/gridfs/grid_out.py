@@ -15,8 +15,7 @@ from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.collection import Collection
 from gmongo.cursor import Cursor
-from gmongo.engines.read_ahead import DEFAULT_MAX_BYTES, checked_read_ahead_limits
-from gmongo.engines.read_ahead import check_session as check_read_ahead
+from gmongo.engines.read_ahead import DEFAULT_MAX_BYTES, check_not_explicit, checked_read_ahead_limits
 from gmongo.errors import OperationFailure, PyMongoError
 from gmongo.execution.deadline import until
 from gmongo.execution.retry import may_retry_read
@@ -123,7 +122,7 @@ class GridOut(storage.FileProperties, io.IOBase):
         :raises ValueError: `batches` or `max_bytes` is less than 1.
         :raises InvalidOperation: the file uses an explicit session. An explicit session runs one command at a time.
         """
-        check_read_ahead(self._session)
+        check_not_explicit(self._session)
         self._read_ahead_limits = checked_read_ahead_limits(batches, max_bytes)
         return self
 

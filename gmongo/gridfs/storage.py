@@ -39,7 +39,7 @@ class Storage:
         if not isinstance(root, Collection):
             raise TypeError(f"root_collection must be a Collection, not {short(root)}")
         self.executor = executor_of(root)
-        self._prepared = False
+        self._has_indexes = False
         # The codec options of the application apply to the `_id` of a file, and therefore also to chunks. The type
         # registry does not apply, because GridFS defines the types of the other fields.
         options = root.codec_options.with_options(type_registry=DEFAULT_CODEC_OPTIONS.type_registry)
@@ -53,13 +53,13 @@ class Storage:
 
     def ensure_indexes(self, session: ClientSession | None) -> None:
         """At the first call, create the indexes if the bucket contains no files."""
-        if self._prepared:
+        if self._has_indexes:
             return
         files, chunks = (each.with_options(read_preference=Primary()) for each in (self.files, self.chunks))
         if files.find_one({}, {"_id": 1}, session=session) is None:
             _ensure_index(files, _FILES_INDEX, False, session)
             _ensure_index(chunks, _CHUNKS_INDEX, True, session)
-        self._prepared = True
+        self._has_indexes = True
 
     def remove_chunks(
         self, file_id: Value, session: ClientSession | None, chunk_ids: list[Value] | None = None
@@ -95,10 +95,10 @@ def check_session(session: ClientSession | None) -> None:
 
 
 def _ensure_index(collection: Collection[Value], keys: Document, unique: bool, session: ClientSession | None) -> None:
-    required = list(keys.items())
-    present = (index.get("key") for index in collection.list_indexes(session=session))
-    if not any(isinstance(key, Mapping) and list(key.items()) == required for key in present):
-        collection.create_index(required, session=session, unique=unique)
+    key_pairs = list(keys.items())
+    present_keys = (index.get("key") for index in collection.list_indexes(session=session))
+    if not any(isinstance(key, Mapping) and list(key.items()) == key_pairs for key in present_keys):
+        collection.create_index(key_pairs, session=session, unique=unique)
 
 
 def id_field(file: Document) -> Value:

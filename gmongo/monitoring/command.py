@@ -34,7 +34,7 @@ class CommandStartedEvent(Event):
     :param service_id: the ID of the service behind a load balancer, or None.
     :param server_connection_id: the ID that the server assigned to the connection, or None.
 
-    :raises ValueError: `command` is empty. The driver removes the content of a sensitive command later.
+    :raises ValueError: `command` is empty. The driver empties a sensitive command after this check.
     """
 
     command: Document = field(repr=False)

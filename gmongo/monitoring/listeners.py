@@ -165,7 +165,7 @@ class ServerHeartbeatListener(_Listener):
     def failed(self, event: server.ServerHeartbeatFailedEvent) -> None:
         """Handle a failed heartbeat.
 
-        :param event: the event with the reason and the duration.
+        :param event: the event with the exception and the duration.
         """
         raise NotImplementedError
 
@@ -227,7 +227,7 @@ class TopologyListener(_Listener):
 
 
 _LISTENER_CLASSES = (CommandListener, ConnectionPoolListener, ServerHeartbeatListener, ServerListener, TopologyListener)
-_registered: list[object] = []
+_registered_listeners: list[object] = []
 _L = TypeVar("_L", bound=_Listener)
 
 
@@ -237,12 +237,12 @@ def register(listener: _Listener) -> None:
     :param listener: an instance of a subclass of one or several listener classes.
     :raises TypeError: `listener` is not a listener.
     """
-    _registered.append(_checked_listener(listener))
+    _registered_listeners.append(_checked_listener(listener))
 
 
 def global_listeners() -> tuple[object, ...]:
     """Return the listeners that were passed to :func:`register`, in the order of the calls."""
-    return tuple(_registered)
+    return tuple(_registered_listeners)
 
 
 class EventListeners:
@@ -259,7 +259,7 @@ class EventListeners:
         if not isinstance(listeners, Sequence):
             raise TypeError(f"event_listeners must be a list or tuple of listeners, not {short(listeners)}")
         checked = map(_checked_listener, listeners)
-        self.all = [*(_registered if registered else ()), *checked]
+        self.all = [*(_registered_listeners if registered else ()), *checked]
         self.command = _select_by_kind(CommandListener, self.all)
         self.pool = _select_by_kind(ConnectionPoolListener, self.all)
         self.heartbeat = _select_by_kind(ServerHeartbeatListener, self.all)

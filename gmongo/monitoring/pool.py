@@ -50,7 +50,7 @@ class PoolCreatedEvent(_PoolEvent):
     """A pool was created.
 
     :param address: the address of the server.
-    :param options: the pool options that differ from the defaults, such as ``{"maxPoolSize": 5}``.
+    :param options: the pool options that the application has set, such as ``{"maxPoolSize": 5}``.
     """
 
     options: DocumentDict

@@ -31,20 +31,20 @@ _Model: TypeAlias = models.WriteModel[Value]
 class Limits(NamedTuple):
     """Limits of one `bulkWrite` command: the number of operations, and sizes in bytes."""
 
-    writes: int
+    write_count: int
     message_size: int
     document_size: int
     batch_size: int  # the maximum size of a message with several operations
 
 
-# The limits of all servers since MongoDB 3.6, which the driver assumes before the first hello.
+# The usual limits of servers since MongoDB 3.6. The driver assumes these limits before the first hello.
 USUAL_LIMITS = Limits(sizes.USUAL_WRITE_BATCH_SIZE, sizes.MAX_MESSAGE_SIZE, sizes.MAX_BSON_SIZE, sizes.MAX_MESSAGE_SIZE)
 
 
 class Write:
     """Encoded operation of a client bulk write, with the index of its write model."""
 
-    __slots__ = ("document", "encoded", "index", "kind", "multi", "namespace", "stored")
+    __slots__ = ("document", "encoded", "index", "kind", "multi", "namespace", "stored_document")
 
     def __init__(self, index: int, model: _Model, codec_options: CodecOptions[Value]) -> None:
         self.index = index
@@ -54,7 +54,7 @@ class Write:
         self.multi: bool = self.document.get("multi", False)
         self.encoded: bytes = bson.encode(self.document, False, codec_options)
         replaces = isinstance(model, models.ReplaceOne)
-        self.stored = self.document["updateMods"] if replaces else self.document.get("document", {})
+        self.stored_document = self.document["updateMods"] if replaces else self.document.get("document", {})
 
     @property
     def inserted_id(self) -> Value:
@@ -89,16 +89,16 @@ class Writes:
         """
         taken: list[Write] = []
         namespaces: set[str] = set()
-        used = sizes.BULK_WRITE_OVERHEAD + command_size
+        size = sizes.BULK_WRITE_OVERHEAD + command_size
         work = LongWork()
-        while len(taken) < limits.writes:
+        while len(taken) < limits.write_count:
             write = self._peek()
             if write is None:
                 break
-            used += len(write.encoded)
+            size += len(write.encoded)
             if write.namespace not in namespaces:
-                used += len(bson.encode({"ns": write.namespace}))
-            if used > (limits.batch_size if taken else limits.message_size):
+                size += len(bson.encode({"ns": write.namespace}))
+            if size > (limits.batch_size if taken else limits.message_size):
                 break
             namespaces.add(write.namespace)
             taken.append(self.encoded.popleft())
@@ -126,7 +126,7 @@ def check_size(write: Write, limits: Limits, codec_options: CodecOptions[Value])
     """Check the document size of an unacknowledged operation, for which the server sends no error."""
     size, limit = len(write.encoded), limits.document_size
     is_too_large = size > limit + sizes.COMMAND_OVERHEAD
-    if is_too_large or (size > limit and len(bson.encode(write.stored, False, codec_options)) > limit):
+    if is_too_large or (size > limit and len(bson.encode(write.stored_document, False, codec_options)) > limit):
         raise DocumentTooLarge(
             f"the {write.kind} at index {write.index} is {size} bytes, but the server takes documents "
             f"of at most {limit} bytes"
@@ -218,38 +218,38 @@ class BulkWriteBatch(CursorOperation):
         self._writes = writes
         self._fields: DocumentDict = {"bulkWrite": 1, **fields}
         self._size = len(bson.encode(self._fields, False, self.context.codec_options))
-        self.taken = writes.take(limits, self._size)
+        self.batch_writes = writes.take(limits, self._size)
         # The server cannot recognise the retry of an operation that changes several documents.
-        self.retryable = acknowledged and not any(write.multi for write in self.taken)
+        self.retryable = acknowledged and not any(write.multi for write in self.batch_writes)
         self._namespaces: list[str] = []  # an empty list before the first attempt
 
     def command(self, hello: Hello) -> DocumentDict:
         if hello.max_wire_version < wire_versions.CLIENT_BULK_WRITE:
             raise InvalidOperation("MongoClient.bulk_write requires MongoDB server version 8.0+.")
         if not self._namespaces:
-            writes, message_size = hello.max_write_batch_size, hello.max_message_size
-            self._select_operations(Limits(writes, message_size, hello.max_bson_size, hello.max_batch_size))
+            write_count, message_size = hello.max_write_batch_size, hello.max_message_size
+            self._select_operations(Limits(write_count, message_size, hello.max_bson_size, hello.max_batch_size))
         return dict(self._fields)
 
     def _select_operations(self, limits: Limits) -> None:
         """Select the operations that fit into the message, and set their namespace indexes."""
-        if not self.taken or any(now < before for now, before in zip(limits, self.limits, strict=True)):
-            self._writes.encoded.extendleft(reversed(self.taken))
-            self.taken = self._writes.take(limits, self._size)
+        if not self.batch_writes or any(now < before for now, before in zip(limits, self.limits, strict=True)):
+            self._writes.encoded.extendleft(reversed(self.batch_writes))
+            self.batch_writes = self._writes.take(limits, self._size)
         self.limits = limits
-        if not self.taken:
+        if not self.batch_writes:
             raise self._writes.too_large_error(limits)
-        numbers: dict[str, int] = {}
+        namespace_indexes: dict[str, int] = {}
         work = LongWork()
-        for write in self.taken:
+        for write in self.batch_writes:
             if not self.acknowledged:
                 check_size(write, limits, self.context.codec_options)
-            write.set_namespace_index(numbers.setdefault(write.namespace, len(numbers)))
+            write.set_namespace_index(namespace_indexes.setdefault(write.namespace, len(namespace_indexes)))
             work.checkpoint()
-        self._namespaces = list(numbers)
+        self._namespaces = list(namespace_indexes)
 
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
-        operations = [write.encoded for write in self.taken]
+        operations = [write.encoded for write in self.batch_writes]
         namespaces = [bson.encode(each) for each in self._namespace_documents()]
         return encode_op_msg(request_id, flags, body, (("ops", operations), ("nsInfo", namespaces)))
 
@@ -257,7 +257,7 @@ class BulkWriteBatch(CursorOperation):
         return [{"ns": namespace} for namespace in self._namespaces]
 
     def for_monitoring(self, command: DocumentDict) -> DocumentDict:
-        return {**command, "ops": [write.document for write in self.taken], "nsInfo": self._namespace_documents()}
+        return {**command, "ops": [each.document for each in self.batch_writes], "nsInfo": self._namespace_documents()}
 
     def decode(self, body: Buffer) -> DocumentDict:
         reply = super().decode(body)
@@ -267,16 +267,16 @@ class BulkWriteBatch(CursorOperation):
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
         check(reply, _SUMMARY_SCHEMA)
-        opened = super().result(reply, address)
-        if isinstance(opened.batch, list):
-            for each in opened.batch:
+        cursor_reply = super().result(reply, address)
+        if isinstance(cursor_reply.batch, list):
+            for each in cursor_reply.batch:
                 self.check_result(each)
-        return opened
+        return cursor_reply
 
     def check_result(self, result: Value) -> None:
         """Check a document of the cursor, which contains the result of one operation."""
         check(result, _RESULT_SCHEMA, "a result")
         index = required_field(result, "idx", _RESULT_SCHEMA["idx"])
         required_field(result, "ok", _RESULT_SCHEMA["ok"])
-        if index >= len(self.taken):
-            raise unexpected("idx of a result", f"from 0 to {len(self.taken) - 1}", index)
+        if index >= len(self.batch_writes):
+            raise unexpected("idx of a result", f"from 0 to {len(self.batch_writes) - 1}", index)

@@ -20,10 +20,10 @@ from gmongo.wire.message import EXHAUST_ALLOWED, Buffer, encode_op_msg
 from gmongo.wire.reply import LARGE_REPLY_SIZE, Batch, cut_batch, decode_cursor, is_well_formed
 from gmongo.wire.reply_schema import CURSOR_SCHEMA, DOCUMENT, DOCUMENTS, check
 
-# Modifier of a legacy query -> field of the find command. The names in `_SAME` differ only in the
+# Modifier of a legacy query -> field of the find command. The names in `_NAMES` differ only in the
 # dollar sign.
-_SAME = ("comment", "explain", "hint", "max", "maxScan", "maxTimeMS", "min", "returnKey", "showRecordId", "snapshot")
-_MODIFIERS = {f"${name}": name for name in _SAME} | {"$orderby": "sort", "$showDiskLoc": "showRecordId"}
+_NAMES = ("comment", "explain", "hint", "max", "maxScan", "maxTimeMS", "min", "returnKey", "showRecordId", "snapshot")
+_MODIFIERS = {f"${name}": name for name in _NAMES} | {"$orderby": "sort", "$showDiskLoc": "showRecordId"}
 # Fields of a legacy query that do not become options of the find command: `$query` becomes the
 # filter.
 _NOT_MODIFIERS = ("$query", "$readPreference")

@@ -15,18 +15,18 @@ def name_of(index_or_name: str | KeyOrList) -> str:
     return index_or_name if isinstance(index_or_name, str) else index_name(index_or_name, "index_or_name")
 
 
-def names_created(reply: Document, count: int) -> list[str]:
+def created_index_names(reply: Document, count: int) -> list[str]:
     """Return the index names in the reply to ``createSearchIndexes``, which created `count` indexes."""
-    created = required_field(reply, "indexesCreated", DOCUMENTS)
-    if len(created) != count:
-        raise unexpected("indexesCreated of a reply", f"a list of {count} documents", created)
-    return [required_field(each, "name", TEXT, "an index of a reply") for each in created]
+    created_indexes = required_field(reply, "indexesCreated", DOCUMENTS)
+    if len(created_indexes) != count:
+        raise unexpected("indexesCreated of a reply", f"a list of {count} documents", created_indexes)
+    return [required_field(each, "name", TEXT, "an index of a reply") for each in created_indexes]
 
 
-def index_information(listed: Iterable[Document]) -> dict[str, DocumentDict]:
+def index_information(index_documents: Iterable[Document]) -> dict[str, DocumentDict]:
     """Return the options of each index, with the key as a list of ``(field, direction)`` pairs."""
     indexes: dict[str, DocumentDict] = {}
-    for index in listed:
+    for index in index_documents:
         options = dict(index)
         options["key"] = list(required_field(index, "key", DOCUMENT).items())
         indexes[required_field(index, "name", TEXT)] = options

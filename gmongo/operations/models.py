@@ -71,8 +71,8 @@ class _Model:
 
     def __repr__(self) -> str:
         arguments = ((name, getattr(self, name)) for name in self._fields)
-        shown = ", ".join(f"{name}={value!r}" for name, value in arguments if value is not None)
-        return f"{type(self).__name__}({shown})"
+        argument_text = ", ".join(f"{name}={value!r}" for name, value in arguments if value is not None)
+        return f"{type(self).__name__}({argument_text})"
 
 
 @describes_parameters(_PARAMETER_DOCS)
@@ -344,8 +344,8 @@ def checked_mapping(option: str, value: Document) -> Document:
     if isinstance(value, dict):
         return value
     check_is_mapping(option, value)
-    copied: Document = plain(value)
-    return copied
+    document: Document = plain(value)
+    return document
 
 
 def check_is_mapping(option: str, value: object) -> None:

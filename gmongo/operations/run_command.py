@@ -88,7 +88,7 @@ class WriteCommand(_OwnCommand):
 
 
 class ReadCommand(_OwnCommand):
-    """Retryable command that reads. The result is the reply of the server."""
+    """Retryable read command. The result is the reply of the server."""
 
     retryable = True
 

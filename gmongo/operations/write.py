@@ -39,7 +39,7 @@ _FIELDS_NEEDING_RELEASE = (
     ),
 )
 _BUFFERS_PER_STEP = 1000
-_BYTES_BETWEEN_TURNS = 16 * 1024
+_BYTES_BETWEEN_CHECKPOINTS = 16 * 1024
 _MESSAGE_OVERHEAD = 256  # size of the header, the flags and the section headers of a message, and a reserve
 
 
@@ -51,7 +51,7 @@ class Statements:
         self._documents: Iterator[Document] = iter(documents)
         self._codec_options = codec_options
         self.has_reply = True  # True if the server will reply to the next message
-        self._ahead: tuple[Document, bytes] | None = None  # an encoded statement for the next message
+        self._next_statement: tuple[Document, bytes] | None = None  # an encoded statement for the next message
 
     def take(self, hello: Hello, command_size: int = 0) -> tuple[list[Document], list[bytes]]:
         """Remove and return the statements that fit into one message, and their encoded forms."""
@@ -60,26 +60,26 @@ class Statements:
         # A large comment or `let` of the command reduces the space for statements.
         overhead = max(sizes.COMMAND_OVERHEAD, command_size + _MESSAGE_OVERHEAD)
         room = hello.max_batch_size - overhead
-        next_turn = room
+        next_checkpoint = room
         work = LongWork()
-        for document, body in islice(self._encoded(hello), hello.max_write_batch_size):
+        for document, body in islice(self._encode_remaining(hello), hello.max_write_batch_size):
             room -= len(body)
             if room < 0 and taken:
-                self._ahead = document, body
+                self._next_statement = document, body
                 break
             if room < 0 and len(body) > hello.max_message_size - overhead:
                 raise _too_large_error(body, hello)
             taken.append(document)
             encoded.append(body)
-            if room < next_turn:
+            if room < next_checkpoint:
                 work.checkpoint()
-                next_turn = room - _BYTES_BETWEEN_TURNS
+                next_checkpoint = room - _BYTES_BETWEEN_CHECKPOINTS
         return taken, encoded
 
-    def _encoded(self, hello: Hello) -> Iterator[tuple[Document, bytes]]:
-        if self._ahead is not None:
-            ahead, self._ahead = self._ahead, None
-            yield ahead
+    def _encode_remaining(self, hello: Hello) -> Iterator[tuple[Document, bytes]]:
+        if self._next_statement is not None:
+            statement, self._next_statement = self._next_statement, None
+            yield statement
         codec_options = self._codec_options
         for document in self._documents:
             body = bson.encode(document if isinstance(document, dict) else plain(document), False, codec_options)
@@ -118,18 +118,18 @@ def _too_large_error(encoded: bytes, hello: Hello) -> DocumentTooLarge:
 
 
 class _Write(Operation):
-    """Base class of `insert`, `update` and `delete` commands with the statements `taken`."""
+    """Base class of `insert`, `update` and `delete` commands with the statements `batch_statements`."""
 
     is_write = True
     takes_write_concern = True
 
-    __slots__ = ("_encoded", "_fields", "acknowledged", "name", "retryable", "taken", "takes_session")
+    __slots__ = ("_encoded", "_fields", "acknowledged", "batch_statements", "name", "retryable", "takes_session")
 
     def __init__(
         self,
         context: OperationContext,
         kind: str,
-        taken: Sequence[Document],
+        batch_statements: Sequence[Document],
         fields: Document,
         acknowledged: bool,
         retryable: bool,
@@ -138,7 +138,7 @@ class _Write(Operation):
         self.name = kind  # type: ignore[misc]
         self.acknowledged = self.takes_session = acknowledged
         self.retryable = retryable
-        self.taken = taken
+        self.batch_statements = batch_statements
         self._fields = fields
         self._encoded: list[bytes] | None = None  # the encoded statements, which a retry reuses
 
@@ -150,7 +150,7 @@ class _Write(Operation):
         return bson.decode(body, PLAIN_REPLY_OPTIONS if options is DEFAULT_CODEC_OPTIONS else reply_options(options))
 
     def for_monitoring(self, command: DocumentDict) -> DocumentDict:
-        return {**command, _SEQUENCE_NAMES[self.name]: list(self.taken)}
+        return {**command, _SEQUENCE_NAMES[self.name]: list(self.batch_statements)}
 
     def unacknowledged_result(self) -> DocumentDict:
         return {}
@@ -195,13 +195,13 @@ class WriteBatch(_Write):
         return encode_op_msg(request_id, flags, body, ((_SEQUENCE_NAMES[self.name], self._encoded),))
 
     def encode(self, hello: Hello, command_size: int = 0) -> list[bytes]:
-        for kind, used in self._unacknowledged_fields.items():
-            check_unacknowledged(kind, used, hello)
-        self.taken, encoded = self._statements.take(hello, command_size)
+        for kind, field_names in self._unacknowledged_fields.items():
+            check_unacknowledged(kind, field_names, hello)
+        self.batch_statements, encoded = self._statements.take(hello, command_size)
         return encoded
 
     def result(self, reply: DocumentDict, address: Address) -> DocumentDict:
-        check_written(reply, len(self.taken))
+        check_write_reply(reply, len(self.batch_statements))
         return reply
 
     def free(self) -> None:
@@ -221,7 +221,7 @@ class SingleWrite(_Write):
         return encode_single_document_op_msg(request_id, flags, body, _SEQUENCE_IDENTIFIERS[self.name], encoded[0])
 
     def encode(self, hello: Hello) -> list[bytes]:
-        statement = self.taken[0]
+        statement = self.batch_statements[0]
         if not self.acknowledged:
             check_unacknowledged(self.name, self._fields, hello)
             if self.name != "insert":
@@ -237,7 +237,7 @@ class SingleWrite(_Write):
         # Fast path for replies with neither errors nor upserts.
         if _UNUSUAL_FIELDS.isdisjoint(reply) and reply.get("n").__class__ is reply.get("nModified", 0).__class__ is int:
             return reply
-        check_written(reply, 1)
+        check_write_reply(reply, 1)
         errors = reply.get("writeErrors")
         if errors:
             raise_write_error(errors[-1])
@@ -246,7 +246,7 @@ class SingleWrite(_Write):
         return reply
 
 
-def check_written(reply: Document, count: int) -> None:
+def check_write_reply(reply: Document, count: int) -> None:
     """Check the reply to a write command with `count` statements."""
     check(reply, WRITE_SCHEMA)
     for field in ("writeErrors", "upserted"):

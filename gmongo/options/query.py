@@ -86,13 +86,13 @@ def refuse_hidden_options(text: str) -> None:
 
 
 def _refuse_contradictions(pairs: Pairs) -> None:
-    complaint = find_tls_contradiction({name.lower() for name, _ in pairs})
-    if complaint:
-        raise InvalidURI(complaint)
-    flags: dict[str, str] = {}
+    contradiction = find_tls_contradiction({name.lower() for name, _ in pairs})
+    if contradiction:
+        raise InvalidURI(contradiction)
+    flag_values: dict[str, str] = {}
     for name, value in pairs:
         option = find_option(name)
-        if option is not None and option.insecure is not None and flags.setdefault(option.name, value) != value:
+        if option is not None and option.insecure is not None and flag_values.setdefault(option.name, value) != value:
             names = f"{option.name} and its alias {option.aliases[0]}" if option.aliases else option.name
             raise InvalidURI(f"{names} must have the same value every time")
     if any(name.lower() == "authsource" and not value for name, value in pairs):
@@ -110,8 +110,8 @@ def _collect_options(pairs: Pairs, unquotable: Collection[str]) -> Options:
         if name in options:
             if repeat is Repeat.ERROR:
                 raise InvalidURI(f"{name} must not be given twice")
-            shown = "an option" if option is None and name.lower() in unquotable else f"the option {name!r}"
-            notice(f"The URI has {shown} more than once; the last value takes effect")
+            option_text = "an option" if option is None and name.lower() in unquotable else f"the option {name!r}"
+            notice(f"The URI has {option_text} more than once; the last value takes effect")
         options[name] = value
     return options
 

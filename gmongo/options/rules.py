@@ -12,7 +12,7 @@ from gmongo.options.table import find_option, unknown_option_message
 DEFAULT_MAX_POOL_SIZE = 100
 MIN_HEARTBEAT_SECONDS = 0.5
 
-# A client may set at most one option of each group, with any value.
+# A client may set at most one option of each group, even if the values are False.
 _EXCLUSIVE_TLS_OPTIONS = (
     ("tlsInsecure", "tlsAllowInvalidHostnames"),
     (
@@ -127,16 +127,16 @@ def validate_keyword_options(keywords: Document) -> DocumentDict:
     values of a name and its alias, or of a security flag such as ``tlsInsecure``, raise InvalidURI.
     """
     options: DocumentDict = {}
-    names: dict[str, str] = {}
+    given_names: dict[str, str] = {}
     for name, value in keywords.items():
         option = find_option(name)
         if option is None:
             raise ConfigurationError(unknown_option_message(name, in_uri=False))
         checked = option.check(value)
-        may_differ = option.insecure is None and names.get(option.key) == name.lower()
+        may_differ = option.insecure is None and given_names.get(option.key) == name.lower()
         if options.get(option.key, checked) != checked and not may_differ:
             raise InvalidURI(f"{option.name} and {name!r} are one option: their values must not differ")
-        options[option.key], names[option.key] = checked, name.lower()
+        options[option.key], given_names[option.key] = checked, name.lower()
     return options
 
 

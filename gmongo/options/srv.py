@@ -23,7 +23,7 @@ _log = logging.getLogger("gmongo.topology")
 
 DEFAULT_SERVICE_NAME = "mongodb"
 _DEFAULT_TIMEOUT = 20.0
-_OPTIONS_IN_TXT = frozenset(("authsource", "replicaset", "loadbalanced"))
+_ALLOWED_TXT_OPTIONS = frozenset(("authsource", "replicaset", "loadbalanced"))
 
 # Option key -> field of SrvName.
 _FIELD_OF_OPTION = {
@@ -88,15 +88,15 @@ class SrvName:
     def verified_hosts(self) -> Answer:
         """Return the allowed hosts in the SRV records, and log a warning for each host that is not allowed."""
         answer = self._look_up(ref=False)
-        accepted = []
+        accepted_hosts = []
         for host, port in answer.records:
             if self._accepts(host):
-                accepted.append((host, port))
+                accepted_hosts.append((host, port))
             else:
                 safely(_log.warning, "%s", printable(self._describe_refusal(host)))
-        if not accepted:
+        if not accepted_hosts:
             raise ConfigurationError(f"the SRV records of {self.hostname} name no host that is allowed")
-        return Answer(accepted, answer.ttl)
+        return Answer(accepted_hosts, answer.ttl)
 
     def _look_up(self, ref: bool) -> Answer:
         name = f"_{self.service_name}._tcp.{self.hostname}"
@@ -114,16 +114,16 @@ class SrvName:
         return _random.sample(hosts, self.max_hosts) if 0 < self.max_hosts < len(hosts) else hosts
 
     def options(self, validate: bool, warn: bool, normalize: bool, ref: bool = True) -> Options:
-        """Return the options in the TXT record of the host. :func:`~gmongo.options.query.split_options` parses them."""
+        """Return the options in the TXT record of the host, parsed by :func:`~gmongo.options.query.split_options`."""
         records = lookup(self.hostname, "TXT", self.timeout, ref).records
         if not records:
             return Options()
         if len(records) > 1:
             raise ConfigurationError(f"{self.hostname} must have one TXT record at most, not {len(records)}")
         options = split_options(records[0], validate, warn, normalize)
-        forbidden = {key: find_option(key) for key in options.keys() - _OPTIONS_IN_TXT}
-        if forbidden:
-            names = ", ".join(sorted(option.name if option else key for key, option in forbidden.items()))
+        forbidden_options = {key: find_option(key) for key in options.keys() - _ALLOWED_TXT_OPTIONS}
+        if forbidden_options:
+            names = ", ".join(sorted(option.name if option else key for key, option in forbidden_options.items()))
             raise ConfigurationError(
                 f"the TXT record of {self.hostname} may have only authSource, replicaSet and loadBalanced, not {names}"
             )
@@ -140,7 +140,7 @@ class SrvName:
     @property
     def _domain(self) -> str:
         """The domain that hosts in SRV records must have."""
-        # A hostname of three or more labels loses its first label.
+        # The domain of a hostname with three or more labels omits the first label.
         own_domain = self.hostname.partition(".")[2] if self.hostname.count(".") >= 2 else self.hostname
         return self.allowed_suffix or own_domain
 

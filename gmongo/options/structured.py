@@ -88,8 +88,8 @@ def mechanism_properties(value: object) -> DocumentDict:
     else:
         raise Rejected("NAME:value pairs or a mapping", wrong_type=True)
     properties = {str(name).upper(): value for name, value in properties.items()}
-    unknown = next((name for name in properties if name not in allowed), None)
-    if unknown is not None:
+    unknown_name = next((name for name in properties if name not in allowed), None)
+    if unknown_name is not None:
         raise Rejected(f"made only of the properties {', '.join(allowed)}")
     return properties
 

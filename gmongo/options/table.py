@@ -188,8 +188,8 @@ def protects(name: str) -> bool:
     if option is not None:
         return option.protects
     letters = _PUNCTUATION_PATTERN.sub("", unicodedata.normalize("NFKC", unquote_plus(name)).lower())
-    protective = (key for key, option in _BY_NAME.items() if option.protects)
-    return any(each in letters for each in _PROTECTIVE_WORDS) or nearest(letters, protective) is not None
+    protective_names = (key for key, option in _BY_NAME.items() if option.protects)
+    return any(each in letters for each in _PROTECTIVE_WORDS) or nearest(letters, protective_names) is not None
 
 
 def unknown_option_message(name: str, in_uri: bool) -> str:
@@ -197,7 +197,7 @@ def unknown_option_message(name: str, in_uri: bool) -> str:
     successor = _SUCCESSORS.get(name.lower())
     if successor is not None:
         return f"Unknown option {name!r} of PyMongo 3: use {successor}"
-    known = (key for key, option in _BY_NAME.items() if not in_uri or option.source is Source.ANYWHERE)
-    match = nearest(unquote_plus(name).strip().lower(), known)
+    known_names = (key for key, option in _BY_NAME.items() if not in_uri or option.source is Source.ANYWHERE)
+    match = nearest(unquote_plus(name).strip().lower(), known_names)
     hint = f" (did you mean {_BY_NAME[match].name!r}?)" if match else ""
     return f"Unknown option {name!r}{hint}"

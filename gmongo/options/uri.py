@@ -50,8 +50,8 @@ def read_uri(
     if validate:
         check_uri({**options, **arguments}, len(nodes), parts.srv)
     if fqdn is not None and resolve:
-        name = srv_name(fqdn, {**options, **arguments}, connect_timeout)
-        nodes, options = name.seeds(), Options({**name.options(validate, warn, normalize), **own})
+        srv_host = srv_name(fqdn, {**options, **arguments}, connect_timeout)
+        nodes, options = srv_host.seeds(), Options({**srv_host.options(validate, warn, normalize), **own})
         if validate:
             check_uri({**options, **arguments}, len(nodes), parts.srv)
     if fqdn is not None and "tls" not in options and "ssl" not in options:

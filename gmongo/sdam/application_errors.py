@@ -46,18 +46,18 @@ def choose_error_action(error: BaseException, during_handshake: bool, max_wire_v
     if during_handshake:
         if isinstance(error, PyMongoError) and error.has_error_label(OVERLOADED):
             return ErrorAction.NOTHING  # The overloaded server is reachable, and a clear would add load.
-        # Cancel the check, because a streaming monitor would otherwise continue to wait.
+        # After a network error, cancel the check, because a streaming monitor would otherwise continue to wait.
         if is_network_error(error):
             return ErrorAction.UNKNOWN_CLEAR_AND_CANCEL
-        of_server = isinstance(error, (ConnectionFailure, OperationFailure, ProtocolError, BSONError))
-        return ErrorAction.UNKNOWN_AND_CLEAR if of_server else ErrorAction.NOTHING
+        is_server_error = isinstance(error, (ConnectionFailure, OperationFailure, ProtocolError, BSONError))
+        return ErrorAction.UNKNOWN_AND_CLEAR if is_server_error else ErrorAction.NOTHING
     # A write concern error of a successful write is not a NotPrimaryError, but may report a state
     # change of the server.
-    changed = isinstance(error, WriteConcernError) and error.code in codes.STATE_CHANGE
-    if changed or isinstance(error, NotPrimaryError):
-        disconnects = max_wire_version < wire_versions.CONNECTIONS_SURVIVE_STEP_DOWN
-        clears = disconnects or getattr(error, "code", None) in codes.SHUTDOWN
-        return ErrorAction.UNKNOWN_AND_CLEAR if clears else ErrorAction.UNKNOWN
+    reports_state_change = isinstance(error, WriteConcernError) and error.code in codes.STATE_CHANGE
+    if reports_state_change or isinstance(error, NotPrimaryError):
+        closes_connections = max_wire_version < wire_versions.CONNECTIONS_SURVIVE_STEP_DOWN
+        needs_clear = closes_connections or getattr(error, "code", None) in codes.SHUTDOWN
+        return ErrorAction.UNKNOWN_AND_CLEAR if needs_clear else ErrorAction.UNKNOWN
     if is_network_error(error) and not isinstance(error, NetworkTimeout):
         return ErrorAction.UNKNOWN_CLEAR_AND_CANCEL
     return ErrorAction.NOTHING
@@ -99,12 +99,12 @@ def handle_error(topology: ErrorTarget, connection: Connection, error: BaseExcep
         return
     # remove the traceback, because the description keeps the error while the server is Unknown
     cause = without_frames(error)
-    clears = action is not ErrorAction.UNKNOWN
+    needs_clear = action is not ErrorAction.UNKNOWN
     if topology.settings.load_balanced:
-        if clears and connection.service_id is not None:  # no service ID is known before the hello
+        if needs_clear and connection.service_id is not None:  # no service ID is known before the hello
             server.pool.clear(cause, connection.service_id)
         return
-    topology.apply(current.to_unknown(cause), cause if clears else None)
+    topology.apply(current.to_unknown(cause), cause if needs_clear else None)
     if action is ErrorAction.UNKNOWN_CLEAR_AND_CANCEL and server.monitor is not None:
         server.monitor.cancel_check()
     if during_handshake or action is not ErrorAction.UNKNOWN_CLEAR_AND_CANCEL:

@@ -49,15 +49,15 @@ class EventLog:
 
     def _add_event(self, kind: str, address: Address, error: BaseException | None = None) -> None:
         event_count, events = 1, self.events
-        moment = first = _clock.monotonic()
+        moment = first_event_moment = _clock.monotonic()
         for last in reversed(events):
             if last.address == address:
                 if last.kind == kind and type(last.error) is type(error):
                     events.remove(last)
                     event_count += last.event_count
-                    first = last.first_moment
+                    first_event_moment = last.first_moment
                 break
-        events.append(SdamEvent(moment, kind, address, error, event_count, first))
+        events.append(SdamEvent(moment, kind, address, error, event_count, first_event_moment))
 
 
 def _describe_change(old: ServerDescription, new: ServerDescription) -> str | None:

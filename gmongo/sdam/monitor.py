@@ -65,14 +65,14 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         self._rtt = RoundTripTime()
         self._rtt_monitor: RttMonitor | None = None
         self._connection: ServerConnection | None = None
-        self._may_retry_from = 0.0  # Before this time, no check follows a network error immediately.
+        self._earliest_retry = 0.0  # Before this time, no check follows a network error immediately.
         self._last_id = 0  # ID of the newest connection of the monitor. The first ID is 1.
-        self._hello_command: str  # Hello command of the current connection.
+        self._hello_command: str  # Name of the hello command for the current connection.
         self._may_stream = allows_streaming(settings.monitoring_mode, os.environ)
         self._checking = False
         # Result of the last check. The topology may have marked the server Unknown after the check.
-        # The next awaitable hello contains the topology version of the result. The server delays
-        # only replies to this version.
+        # The next awaitable hello contains the topology version of the result. The server delays its
+        # reply only if this topology version is current.
         self._outcome = ServerDescription(address)
         self._heartbeat: tuple[float, bool] | None = None  # start time, and True for an awaitable hello
 
@@ -157,19 +157,19 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         if not previous.is_server_type_known or error is None or not is_network_error(error):
             return False
         now = _clock.monotonic()
-        if now < self._may_retry_from:  # avoid a busy loop if the server closes each connection immediately
+        if now < self._earliest_retry:  # avoid a busy loop if the server closes each connection immediately
             return False
-        self._may_retry_from = now + MIN_HEARTBEAT_FREQUENCY
+        self._earliest_retry = now + MIN_HEARTBEAT_FREQUENCY
         return True
 
     def _pause(self) -> None:
         """Sleep until the next check is due or requested, but at least for the minimum pause of 500 ms (SM-119)."""
-        earliest = _clock.monotonic() + MIN_HEARTBEAT_FREQUENCY
+        earliest_check = _clock.monotonic() + MIN_HEARTBEAT_FREQUENCY
         # Do not sleep if a listener called `stop` before `_check_and_report` cleared the wakeup.
         if not self._background.ended:
             self._wakeup.sleep(self._settings.heartbeat_frequency)
-        while not self._background.ended and _clock.monotonic() < earliest:
-            self._wakeup.sleep(earliest - _clock.monotonic())
+        while not self._background.ended and _clock.monotonic() < earliest_check:
+            self._wakeup.sleep(earliest_check - _clock.monotonic())
 
     def _check(self, previous: ServerDescription) -> ServerDescription | None:
         """Perform one check, and return its result. Return None if the check was cancelled."""

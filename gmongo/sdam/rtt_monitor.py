@@ -23,11 +23,11 @@ class RoundTripTime:
 
     def __init__(self) -> None:
         self._average: float | None = None
-        self._recent: deque[float] = deque(maxlen=_SAMPLES_KEPT)
+        self._recent_samples: deque[float] = deque(maxlen=_SAMPLES_KEPT)
 
     def add_sample(self, seconds: float) -> None:
         seconds = max(seconds, 0.0)
-        self._recent.append(seconds)
+        self._recent_samples.append(seconds)
         if self._average is None:
             self._average = seconds
         else:
@@ -41,11 +41,11 @@ class RoundTripTime:
     @property
     def minimum(self) -> float:
         """Minimum of the last ten samples, or 0 with fewer than two samples."""
-        return min(self._recent) if len(self._recent) >= 2 else 0.0
+        return min(self._recent_samples) if len(self._recent_samples) >= 2 else 0.0
 
     def reset(self) -> None:
         self._average = None
-        self._recent.clear()
+        self._recent_samples.clear()
 
 
 class RttMonitor:
@@ -57,7 +57,7 @@ class RttMonitor:
         self._settings = settings
         self._samples = samples
         self._wakeup = Wakeup()
-        self._hello_command: str  # hello command of the current connection
+        self._hello_command: str  # name of the hello command on the current connection
         self._background = RestartingGreenlet(self._run)
 
     def start(self) -> None:

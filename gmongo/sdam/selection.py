@@ -40,7 +40,7 @@ Selector: TypeAlias = _ReadPreference | WritableServer
 """Server selector: a read preference, or ``WRITABLE``."""
 
 
-class Candidates(Protocol):
+class SelectableTopology(Protocol):
     """The attributes of a topology description that the functions in this module use."""
 
     topology_type: int  # one of TOPOLOGY_TYPE
@@ -53,7 +53,7 @@ class Candidates(Protocol):
 
 
 def find_suitable_servers(
-    topology: Candidates, selector: Selector, deprioritized: frozenset[Address]
+    topology: SelectableTopology, selector: Selector, deprioritized: frozenset[Address]
 ) -> list[ServerDescription]:
     """Return the servers that match `selector`. Omit deprioritized servers, unless only such servers match."""
     _check_max_staleness(topology, selector)
@@ -66,7 +66,7 @@ def find_suitable_servers(
 
 
 def _find_suitable_among(
-    topology: Candidates, selector: Selector, servers: list[ServerDescription]
+    topology: SelectableTopology, selector: Selector, servers: list[ServerDescription]
 ) -> list[ServerDescription]:
     kind = topology.topology_type
     if kind in (TOPOLOGY_TYPE.Single, TOPOLOGY_TYPE.LoadBalanced):
@@ -79,7 +79,7 @@ def _find_suitable_among(
 
 
 def _find_suitable_members(
-    topology: Candidates, selector: Selector, servers: list[ServerDescription]
+    topology: SelectableTopology, selector: Selector, servers: list[ServerDescription]
 ) -> list[ServerDescription]:
     mode = selector.mode
     primary = [server for server in servers if server.server_type == SERVER_TYPE.RSPrimary]
@@ -93,7 +93,7 @@ def _find_suitable_members(
 
 
 def _find_matching(
-    topology: Candidates, selector: Selector, servers: list[ServerDescription]
+    topology: SelectableTopology, selector: Selector, servers: list[ServerDescription]
 ) -> list[ServerDescription]:
     return filter_by_tags(filter_by_staleness(topology, selector.max_staleness, servers), selector.tag_sets)
 
@@ -110,22 +110,22 @@ def filter_by_tags(servers: list[ServerDescription], tag_sets: Sequence[Document
 
 
 def filter_by_staleness(
-    topology: Candidates, max_staleness: int, servers: list[ServerDescription]
+    topology: SelectableTopology, max_staleness: int, servers: list[ServerDescription]
 ) -> list[ServerDescription]:
     """Return the servers whose estimated staleness is at most `max_staleness` seconds. -1 means no limit."""
     if max_staleness == -1:
         return servers
-    known, newest, primary_lag = topology.known_servers, 0.0, None
+    known, newest_write, primary_lag = topology.known_servers, 0.0, None
     primary = next((server for server in known if server.server_type == SERVER_TYPE.RSPrimary), None)
     if primary is not None and primary.last_write_date is not None:
         primary_lag = primary.last_update_time - primary.last_write_date
     else:
         secondaries = (server for server in known if server.server_type == SERVER_TYPE.RSSecondary)
-        newest = max((server.last_write_date or 0.0 for server in secondaries), default=0.0)
+        newest_write = max((server.last_write_date or 0.0 for server in secondaries), default=0.0)
 
     def staleness(server: ServerDescription, last_write: float) -> float:
         if primary_lag is None:
-            return newest - last_write + topology.heartbeat_frequency
+            return newest_write - last_write + topology.heartbeat_frequency
         return server.last_update_time - last_write - primary_lag + topology.heartbeat_frequency
 
     return [
@@ -137,10 +137,10 @@ def filter_by_staleness(
     ]
 
 
-def _check_max_staleness(topology: Candidates, selector: Selector) -> None:
+def _check_max_staleness(topology: SelectableTopology, selector: Selector) -> None:
     max_staleness = selector.max_staleness
-    replica_sets = TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWithPrimary
-    if max_staleness == -1 or topology.topology_type not in replica_sets:
+    replica_set_types = TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWithPrimary
+    if max_staleness == -1 or topology.topology_type not in replica_set_types:
         return
     if max_staleness < topology.heartbeat_frequency + _IDLE_WRITE_PERIOD:
         raise ConfigurationError(
@@ -157,5 +157,5 @@ def filter_by_latency(servers: list[ServerDescription], local_threshold: float) 
     """Return the servers whose round trip time is at most the shortest round trip time plus `local_threshold`."""
     if not servers:
         return servers
-    fastest = min(server.round_trip_time or 0.0 for server in servers)
-    return [server for server in servers if (server.round_trip_time or 0.0) <= fastest + local_threshold]
+    shortest_time = min(server.round_trip_time or 0.0 for server in servers)
+    return [server for server in servers if (server.round_trip_time or 0.0) <= shortest_time + local_threshold]

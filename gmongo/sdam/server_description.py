@@ -22,10 +22,10 @@ from gmongo.errors import (
 from gmongo.server_type import SERVER_TYPE
 from gmongo.wire.address import Address, parse_address
 
-_WRITABLE = frozenset({SERVER_TYPE.RSPrimary, SERVER_TYPE.Standalone, SERVER_TYPE.Mongos, SERVER_TYPE.LoadBalancer})
-_READABLE = _WRITABLE | {SERVER_TYPE.RSSecondary}
+_WRITE_TYPES = frozenset({SERVER_TYPE.RSPrimary, SERVER_TYPE.Standalone, SERVER_TYPE.Mongos, SERVER_TYPE.LoadBalancer})
+_READ_TYPES = _WRITE_TYPES | {SERVER_TYPE.RSSecondary}
 # Servers of these types support retryable writes if they support sessions.
-_RETRYABLE = frozenset({SERVER_TYPE.Mongos, SERVER_TYPE.RSPrimary})
+_RETRY_TYPES = frozenset({SERVER_TYPE.Mongos, SERVER_TYPE.RSPrimary})
 _EPOCH = datetime(1970, 1, 1)
 _get_compared_attributes = attrgetter(
     *("address", "server_type", "min_wire_version", "max_wire_version", "me", "all_hosts", "tags"),
@@ -105,17 +105,17 @@ class ServerDescription:
         self._error = error
         self._server_type = kind = parse_server_type(hello) if server_type is None else server_type
         self._is_server_type_known = kind != SERVER_TYPE.Unknown
-        self._is_writable = kind in _WRITABLE
-        self._is_readable = kind in _READABLE
+        self._is_writable = kind in _WRITE_TYPES
+        self._is_readable = kind in _READ_TYPES
         self._last_update_time = _clock.monotonic() if last_update_time is None else last_update_time
         self._topology_version = topology_version or hello.get("topologyVersion")
-        lists = (hello.get(field, ()) for field in ("hosts", "passives", "arbiters"))
-        self._all_hosts = frozenset(parse_address(host) for hosts in lists for host in hosts)
+        host_lists = (hello.get(field, ()) for field in ("hosts", "passives", "arbiters"))
+        self._all_hosts = frozenset(parse_address(host) for hosts in host_lists for host in hosts)
         primary, me = hello.get("primary"), hello.get("me")
         self._primary = parse_address(primary) if primary else None
         self._me = parse_address(me) if me else None
         has_sessions = hello.get("logicalSessionTimeoutMinutes") is not None
-        self._retryable_writes_supported = kind == SERVER_TYPE.LoadBalancer or (has_sessions and kind in _RETRYABLE)
+        self._retryable_writes_supported = kind == SERVER_TYPE.LoadBalancer or (has_sessions and kind in _RETRY_TYPES)
 
     address: Address = read_only("_address", "Host and port.")
     server_type: int = read_only("_server_type", "One of :data:`~gmongo.server_type.SERVER_TYPE`.")
@@ -221,5 +221,5 @@ def find_topology_version(error: BaseException | None) -> Document | None:
 
 def is_network_error(error: BaseException) -> bool:
     """Return True if an error is a network error or a network timeout (SDAM specification)."""
-    others = (NotPrimaryError, PoolClearedError, ServerSelectionTimeoutError)
-    return isinstance(error, AutoReconnect) and not isinstance(error, others)
+    excluded_errors = (NotPrimaryError, PoolClearedError, ServerSelectionTimeoutError)
+    return isinstance(error, AutoReconnect) and not isinstance(error, excluded_errors)

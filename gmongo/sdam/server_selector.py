@@ -134,10 +134,10 @@ class ServerSelector:
     ) -> list[Server]:
         """Return the suitable servers in the latency window, and cache these servers."""
         topology.description.check_compatible()
-        custom = self._settings.server_selector
-        suitable = topology.description.apply_selector(selector, None, custom, deprioritized)
+        custom_selector = self._settings.server_selector
+        suitable = topology.description.apply_selector(selector, None, custom_selector, deprioritized)
         servers = [topology.servers[server.address] for server in suitable if server.address in topology.servers]
-        if servers and not deprioritized and custom is None:
+        if servers and not deprioritized and custom_selector is None:
             if len(self._choices) >= _CHOICES_KEPT:
                 self._choices.clear()
             self._choices[id(selector)] = selector, servers[0] if len(servers) == 1 else None, servers
@@ -183,12 +183,12 @@ class ServerSelector:
                 result = find()
                 if result:
                     return result
-                left = end - _clock.monotonic()
-                if left <= 0:
+                seconds_left = end - _clock.monotonic()
+                if seconds_left <= 0:
                     # `sleep` raises no timeout if a topology change arrives in the same loop iteration.
                     raise self._make_timeout_error(topology, explain_failure(), limit, end)
                 topology.request_checks()
-                waiter.sleep(left, lambda: self._make_timeout_error(topology, explain_failure(), limit, end))
+                waiter.sleep(seconds_left, lambda: self._make_timeout_error(topology, explain_failure(), limit, end))
         finally:
             self._queue.leave(waiter)
 
@@ -207,9 +207,9 @@ class ServerSelector:
         option = f" of {limit_text(end)}" if isinstance(end, Seconds) else " (serverSelectionTimeoutMS)"
         # TLS may be the cause. A server without TLS interprets a TLS handshake as the start of a message, and waits.
         is_connecting = topology.servers and not description.has_known_servers
-        tls = ", connecting with TLS" if self._settings.connection.tls and is_connecting else ""
+        tls_hint = ", connecting with TLS" if self._settings.connection.tls and is_connecting else ""
         return ServerSelectionTimeoutError(
-            f"{reason}, Timeout: {timeout:g}s{option}{tls}, Topology Description: {description!r}"
+            f"{reason}, Timeout: {timeout:g}s{option}{tls_hint}, Topology Description: {description!r}"
         )
 
 
@@ -235,21 +235,21 @@ def _explain_failure(topology: TopologyDescription, selector: Selector, checks: 
     """Return the reason why no server is suitable. `checks` are the texts from :func:`_describe_checks`."""
     servers = topology.server_descriptions()
     errors = [server.error for server in servers.values() if server.error]
-    name = topology.replica_set_name
+    set_name = topology.replica_set_name
     if topology.settings.resolve is not None:
         names = ", ".join(address_text(seed) for seed in topology.settings.seeds)
         return f"DNS has not answered the queries for the SRV and TXT records of {names} yet"
-    if not servers and name is not None:
+    if not servers and set_name is not None:
         seeds = ", ".join(map(address_text, topology.settings.seeds))
         return (
-            f"No replica set members available for replica set name {name!r}: {seeds} replied, but not as a member of "
-            "this replica set; check the option replicaSet"
+            f"No replica set members available for replica set name {set_name!r}: {seeds} replied, but not as a member "
+            "of this replica set; check the option replicaSet"
         )
     if not topology.has_known_servers:
         reason = ", ".join([*map(str, errors), *checks])
         if not errors:
             reason = f"No servers found yet ({reason})" if reason else "No servers found yet"
-        if name is not None and errors and servers.keys().isdisjoint(topology.settings.seeds):
+        if set_name is not None and errors and servers.keys().isdisjoint(topology.settings.seeds):
             reason += " (addresses from the replica set configuration; the options of the client have other addresses)"
         return reason
     if isinstance(errors and errors[0], ConfigurationError):

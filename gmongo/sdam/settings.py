@@ -15,7 +15,7 @@ from gmongo.wire.address import Address
 if TYPE_CHECKING:
     from gmongo.sdam.server_description import ServerDescription
 
-MIN_HEARTBEAT_FREQUENCY = 0.5  # Seconds, which applications cannot change (SM-34, SM-35).
+MIN_HEARTBEAT_FREQUENCY = 0.5  # Seconds. Applications cannot change the minimum (SM-34, SM-35).
 SRV_RESCAN_INTERVAL = 60.0  # Seconds between two DNS queries.
 
 

@@ -260,11 +260,11 @@ class Topology:
             return
         if connection.generation != server.pool.generation:
             return  # ignore the hello, which is older than the error that cleared the pool
-        rtt, smallest = current.round_trip_time, current.min_round_trip_time
+        rtt, min_rtt = current.round_trip_time, current.min_round_trip_time
         if rtt is None:
             rtt = connection.hello.duration
         with self._delivery:
-            self.apply(ServerDescription(connection.address, connection.hello.reply, rtt, None, smallest))
+            self.apply(ServerDescription(connection.address, connection.hello.reply, rtt, None, min_rtt))
         self._delivery.deliver()
 
     def handle_error(self, connection: Connection, error: BaseException, during_handshake: bool = False) -> None:
@@ -277,8 +277,8 @@ class Topology:
 
     def advance_cluster_time(self, cluster_time: Document) -> None:
         """Store a checked cluster time for later commands, if this time is newer than the stored time."""
-        known = self.cluster_time
-        if known is None or cluster_time["clusterTime"] > known["clusterTime"]:
+        stored_time = self.cluster_time
+        if stored_time is None or cluster_time["clusterTime"] > stored_time["clusterTime"]:
             self.cluster_time = cluster_time
 
     def apply(self, new: ServerDescription, clear_cause: BaseException | None = None, interrupt: bool = False) -> None:
@@ -304,23 +304,23 @@ class Topology:
             server.pool.clear(clear_cause, interrupt=interrupt)
 
     def _replace_description(
-        self, after: TopologyDescription, changed: tuple[ServerDescription, ServerDescription] | None = None
+        self, after: TopologyDescription, server_change: tuple[ServerDescription, ServerDescription] | None = None
     ) -> None:
         """Replace the topology description, and record events in the order of the specification, without a switch.
 
-        `changed` consists of the old and the new description of the server that caused the change.
+        `server_change` consists of the old and the new description of the server that caused the change.
         """
         record, events = self._delivery.record, self._events
         before, self.description = self.description, after
         old, new = before.server_descriptions(), after.server_descriptions()
-        dropped = [self.servers.pop(address) for address in list(self.servers) if address not in new]
+        dropped_servers = [self.servers.pop(address) for address in list(self.servers) if address not in new]
         # All heartbeat events of a server must be between the opened event and the closed event of the server.
         # Therefore checks end before the closed event, and monitors start after the opened event.
-        for server in dropped:
+        for server in dropped_servers:
             server.end_checks()
-        is_changed = changed is not None and changed[0] != changed[1]
-        if changed is not None and is_changed:
-            record(events.server_changed, *changed)
+        is_changed = server_change is not None and server_change[0] != server_change[1]
+        if server_change is not None and is_changed:
+            record(events.server_changed, *server_change)
         for address in old:
             if address not in new:
                 record(events.server_closed, address)
@@ -331,7 +331,7 @@ class Topology:
         if is_changed or before != after:
             record(events.topology_changed, before, after)
         self._update_servers(new)
-        for server in dropped:
+        for server in dropped_servers:
             server.pool.close()
         self.selector.clear_cache()
         self.selector.wake_waiters(after)

@@ -149,8 +149,8 @@ class _Update:
             self.election_id, self.set_version = election_id, set_version
             return False
         if election_id is not None and set_version is not None:
-            newest_known = self.set_version is not None and self.election_id is not None
-            if newest_known and (self.set_version, self.election_id) > (set_version, election_id):
+            is_election_known = self.set_version is not None and self.election_id is not None
+            if is_election_known and (self.set_version, self.election_id) > (set_version, election_id):
                 return True
             self.election_id = election_id
         if set_version is not None and (self.set_version is None or set_version > self.set_version):
@@ -176,8 +176,8 @@ class _Update:
 
     def _update_from_member_with_primary(self) -> None:
         """Apply updateRSWithPrimaryFromMember of the specification."""
-        moved = self.server.me is not None and self.server.me != self.server.address
-        if moved or self.set_name != self.server.replica_set_name:
+        has_other_address = self.server.me is not None and self.server.me != self.server.address
+        if has_other_address or self.set_name != self.server.replica_set_name:
             self._remove_server()
 
     def _add_members(self) -> None:

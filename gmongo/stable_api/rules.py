@@ -151,9 +151,9 @@ def _index_remarks(name: str, command: Document) -> Iterator[Remark]:
 
 
 def _explain_remarks(name: str, command: Document) -> Iterator[Remark]:
-    explained = command.get(name)
-    if isinstance(explained, Mapping) and explained:
-        for remark in remarks_on(next(iter(explained)), explained):
+    explained_command = command.get(name)
+    if isinstance(explained_command, Mapping) and explained_command:
+        for remark in remarks_on(next(iter(explained_command)), explained_command):
             yield remark._replace(command=f"{name} of {remark.command}")
 
 

@@ -2,10 +2,10 @@
 const SAMPLES = 120;  // maximum number of values of a trend: one value per second
 const byId = id => document.getElementById(id);
 const element = (tag, attributes, ...children) => {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes || {})) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
 };
 // Set the text of a node. An unchanged node remains, so the selection and the focus also remain.
 const setText = (node, text) => {
@@ -51,7 +51,7 @@ const table = (name, caption, key, columns) => {
   const inside = element("table", {"data-table": name, role: "table", "aria-labelledby": id},
     element("caption", {id}, caption),
     element("thead", {role: "rowgroup"}, element("tr", {role: "row"}, ...heads)), body);
-  const made = element("div", {class: "table", role: "group", "aria-labelledby": id}, inside);
+  const node = element("div", {class: "table", role: "group", "aria-labelledby": id}, inside);
   const row = () => element("tr", {role: "row"}, ...columns.map(([head], index) => index === 0 ?
     element("th", {scope: "row", role: "rowheader", "data-head": head}, element("span")) :
     element("td", {role: "cell", "data-head": head}, element("span"))));
@@ -60,13 +60,13 @@ const table = (name, caption, key, columns) => {
     setText(node.cells[index].firstChild, String(text));
     setClass(node.cells[index], [kind, look, text === "" ? "empty" : ""].filter(Boolean).join(" "));
   });
-  made.show = items => {
+  node.show = items => {
     updateChildren(body, items, key, row, fill);
     inside.hidden = items.length === 0;
     // The keyboard must be able to focus a scrollable table.
-    if (made.scrollWidth > made.clientWidth) made.tabIndex = 0; else made.removeAttribute("tabindex");
+    if (node.scrollWidth > node.clientWidth) node.tabIndex = 0; else node.removeAttribute("tabindex");
   };
-  return made;
+  return node;
 };
 
 const typeClasses = {RSPrimary: "good", Standalone: "good", Mongos: "good", LoadBalancer: "good", Unknown: "bad"};
@@ -106,14 +106,14 @@ const events = () => table("history", "Failed checks, elections, added and remov
   ["times", "number", each => each.times], ["ago", "number", each => durationText(each.agoMS)], ["reason", "wide", each => each.error]]);
 
 const collapsibleList = (title, inside) => {
-  const heading = element("summary", null, title), made = element("details", null, heading, inside);
-  made.addEventListener("toggle", () => made.open && made.show());
-  made.show = items => {
-    made.items = items || made.items;
-    setText(heading, `${title}: ${made.items.length}`);
-    if (made.open) inside.show(made.items);
+  const heading = element("summary", null, title), node = element("details", null, heading, inside);
+  node.addEventListener("toggle", () => node.open && node.show());
+  node.show = items => {
+    node.items = items || node.items;
+    setText(heading, `${title}: ${node.items.length}`);
+    if (node.open) inside.show(node.items);
   };
-  return made;
+  return node;
 };
 const retries = each => `Retries after overload: ${each.retries} (${each.slept.toFixed(1)} s of backoff, ${each.exhausted} operations without ` +
   `a token, ${each.tokens} remaining tokens). Other retries: ${each.others}. Failed attempts: ${each.errors}.`;
@@ -122,23 +122,23 @@ const client = () => {
   const heading = element("h3"), counters = element("p", {class: "quiet", "data-table": "retries"});
   const lists = {operations: collapsibleList("Operations", operations()), slow: collapsibleList("Slow operations", slow()), history: collapsibleList("Events", events())};
   const pools = servers();
-  const made = element("section", null, heading, pools, counters, ...Object.values(lists));
-  made.show = each => {
-    made.dataset.client = each.number;
+  const node = element("section", null, heading, pools, counters, ...Object.values(lists));
+  node.show = each => {
+    node.dataset.client = each.number;
     setText(heading, [`Client ${each.number}`, each.application, `${each.topology} ${each.replicaSet}`].filter(text => text.trim()).join(" · "));
     pools.show(each.servers);
     setText(counters, retries(each.retries));
     for (const [name, list] of Object.entries(lists)) list.show(each[name]);
   };
-  return made;
+  return node;
 };
 
 const process = () => {
   const title = element("h2"), words = element("span", {class: "quiet"}), clients = element("div"), error = element("p", {class: "bad"});
   const folds = element("details", null, element("summary", null, title, " ", words), error, clients);
-  const made = element("article", null, folds);
-  made.show = each => {
-    made.dataset.process = each.process;
+  const node = element("article", null, folds);
+  node.show = each => {
+    node.dataset.process = each.process;
     setText(title, `Process ${each.process}`);
     const wrong = latest.summary.wrong.filter(problem => problem.in.includes(each.process)).map(problem => problem.what);
     setText(words, [countText(each.clients.length, "client", "clients"), ...new Set(wrong)].join(" · "));
@@ -147,14 +147,14 @@ const process = () => {
   };
   folds.addEventListener("toggle", () => show(latest));
   folds.open = latest.processes.length === 1;
-  return made;
+  return node;
 };
 
 const trend = (caption, look) => {
-  const made = byId("trend").content.firstElementChild.cloneNode(true), values = [];
-  const [words, line] = [made.querySelector("figcaption"), made.querySelector("polyline")];
-  made.classList.add(look);
-  made.add = value => {
+  const node = byId("trend").content.firstElementChild.cloneNode(true), values = [];
+  const [words, line] = [node.querySelector("figcaption"), node.querySelector("polyline")];
+  node.classList.add(look);
+  node.add = value => {
     values.push(value);
     if (values.length > SAMPLES) values.shift();
     const most = Math.max(...values), scale = Math.max(most, 1);
@@ -162,8 +162,8 @@ const trend = (caption, look) => {
     const first = SAMPLES - values.length;
     line.setAttribute("points", values.map((each, index) => `${first + index},${(29 - 28 * each / scale).toFixed(1)}`).join(" "));
   };
-  byId("trends").append(made);
-  return made;
+  byId("trends").append(node);
+  return node;
 };
 const trends = {
   requests: trend("Requests per second", "is-good"), waiting: trend("Waiting for a connection", "is-wait"),

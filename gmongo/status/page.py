@@ -20,7 +20,7 @@ StartResponse = Callable[[str, list[tuple[str, str]]], object]
 
 
 class StatusPage:
-    """WSGI application: a page with the state of the MongoDB clients, which is refreshed every second.
+    """WSGI application: a page with the state of the MongoDB clients. The page refreshes the state every second.
 
     With the query ``?format=json``, the response is the state as JSON.
 
@@ -66,8 +66,8 @@ class StatusPage:
         if environ.get("REQUEST_METHOD", "GET") not in ("GET", "HEAD"):
             start_response("405 Method Not Allowed", [("Allow", "GET, HEAD"), *_EMPTY_BODY_HEADERS])
             return []
-        requested = parse_qs(environ.get("QUERY_STRING", "")).get("format", [""])[-1]
-        if requested == "json":
+        requested_format = parse_qs(environ.get("QUERY_STRING", "")).get("format", [""])[-1]
+        if requested_format == "json":
             states = self.states()
             kind, body = "application/json", json.dumps({"summary": summary(states), "processes": states}).encode()
         else:

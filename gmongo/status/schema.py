@@ -39,7 +39,7 @@ _OPERATION = {
     "connection": OPTIONAL_NUMBER,
 }
 _PHASES = ("selection", "checkOut", "connecting", "server", "network", "decoding", "backOff", "driver", "duration")
-_SLOW = {
+_SLOW_OPERATION = {
     "operation": str,
     **dict.fromkeys((f"{phase}MS" for phase in _PHASES), NUMBER),
     **dict.fromkeys(("tries", "commands", "agoMS"), NUMBER),
@@ -52,12 +52,12 @@ _CLIENT = {
     **dict.fromkeys(("application", "topology", "replicaSet"), str),
     "servers": [_SERVER],
     "operations": [_OPERATION],
-    "slow": [_SLOW],
+    "slow": [_SLOW_OPERATION],
     "history": [_EVENT],
     "retries": dict.fromkeys(("tokens", "retries", "slept", "exhausted", "others", "errors"), NUMBER),
 }
 _STATE = {"process": NUMBER, "version": str, "requests": NUMBER, "clients": [_CLIENT]}
-_STATE_WITH_TEXT = {**_STATE, "clients": [{**_CLIENT, "slow": [{**_SLOW, "text?": str}]}]}
+_STATE_WITH_TEXT = {**_STATE, "clients": [{**_CLIENT, "slow": [{**_SLOW_OPERATION, "text?": str}]}]}
 
 
 def select_fields(state: object, query_text: bool) -> DocumentDict:

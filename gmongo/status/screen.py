@@ -61,12 +61,12 @@ class Screen:
     def visible_part(self, states: States, console: Console) -> Group:
         """Return the part of the selected page that is visible at the scroll position."""
         width, height = console.size
-        *above, last = _PAGES[self._page]
+        *upper_views, last_view = _PAGES[self._page]
         parts = [headline(states)]
         if self._page == "1":
             parts.append(problems(states))
-        parts += [table(view, states, width, view.order) for view in above]
-        parts.append(table(last, states, width, self._orders[self._page]))
+        parts += [table(view, states, width, view.order) for view in upper_views]
+        parts.append(table(last_view, states, width, self._orders[self._page]))
         lines = console.render_lines(Group(*parts), console.options.update(height=None), pad=False, new_lines=True)
         visible_height = max(1, height - 1)
         self._offset = min(self._offset, max(0, len(lines) - visible_height))

@@ -75,7 +75,7 @@ def _client_state(executor: Executor) -> DocumentDict:
             for entry in reversed(list(observer.entries))
         ],
         "history": [_event_state(each) for each in reversed(list(topology.history.events))],
-        "retries": {**overload.stats(), "others": overload.other_retries, "errors": overload.failed_attempts},
+        "retries": {**overload.stats(), "others": overload.other_retry_count, "errors": overload.failed_attempt_count},
     }
 
 
@@ -93,27 +93,27 @@ def _server_state(description: ServerDescription, pool: Pool | None) -> Document
 
 def _pool_state(pool: Pool) -> DocumentDict:
     stats = pool.stats()
-    oldest = stats["oldest_wait"]
+    oldest_wait = stats["oldest_wait"]
     return {
         **{name: stats[name] for name in ("state", "generation", "total", "available", "pending", "waiting")},
         "inUse": stats["in_use"],
         "inUseBy": stats["in_use_by"],
         "maxPoolSize": pool.options.max_pool_size,
         "minPoolSize": pool.options.min_pool_size,
-        "oldestWaitMS": None if oldest is None else rounded_milliseconds(oldest),
+        "oldestWaitMS": None if oldest_wait is None else rounded_milliseconds(oldest_wait),
     }
 
 
 def _list_operations(executor: Executor) -> list[DocumentDict]:
     """Return the operations in progress, each with its phase."""
     topology, now = executor.topology, _clock.monotonic()
-    running = [
+    operations = [
         _operation_state("server selection", waiter.purpose, "", greenlet_name(waiter.greenlet), now - waiter.since)
         for waiter in topology.selector.waiters()
     ]
     for pool in topology.pools():
         label = address_text(pool.address)
-        running += [
+        operations += [
             _operation_state("connection check-out", None, label, greenlet_name(waiter.greenlet), now - waiter.since)
             for waiter in list(pool.machine.queue.waiters)
         ]
@@ -122,10 +122,10 @@ def _list_operations(executor: Executor) -> list[DocumentDict]:
             for each in checked_out_report(group):
                 name = None if phase == "connecting" else each["operation"]
                 usage = each["greenlet"], each["seconds"], each["connection"]
-                running.append(_operation_state(phase, name, label, *usage))
-    for waiting, (operation, since) in executor.backoffs.copy().items():
-        running.append(_operation_state("back-off", operation, "", greenlet_name(waiting), now - since))
-    return sorted(running, key=lambda each: -float(each["sinceMS"]))
+                operations.append(_operation_state(phase, name, label, *usage))
+    for waiting_greenlet, (operation, since) in executor.backoffs.copy().items():
+        operations.append(_operation_state("back-off", operation, "", greenlet_name(waiting_greenlet), now - since))
+    return sorted(operations, key=lambda each: -float(each["sinceMS"]))
 
 
 def _operation_state(

@@ -78,8 +78,8 @@ def _new_problem(
 
 def _primary_problems(client: DocumentDict) -> Iterator[DocumentDict]:
     if client["topology"] == "ReplicaSetNoPrimary":
-        lost = [each for each in client["history"] if each["what"] in ("primary lost", "primary became unknown")]
-        yield _new_problem("no primary", client["replicaSet"], **_latest_event(lost))
+        losses = [each for each in client["history"] if each["what"] in ("primary lost", "primary became unknown")]
+        yield _new_problem("no primary", client["replicaSet"], **_latest_event(losses))
 
 
 def _server_problems(client: DocumentDict) -> Iterator[DocumentDict]:

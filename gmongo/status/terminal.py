@@ -14,7 +14,7 @@ from rich.text import Text
 from gmongo._documents import DocumentDict
 from gmongo.status.summary import summary
 
-WIDE = 120  # the minimum terminal width for all columns, in characters
+WIDE_TERMINAL_WIDTH = 120  # the minimum terminal width for all columns, in characters
 
 Row = DocumentDict
 
@@ -51,7 +51,7 @@ class View(NamedTuple):
 
     def visible_columns(self, width: int) -> list[Column]:
         """Return the columns that a terminal with `width` characters shows."""
-        return [each for each in self.columns if width >= WIDE or not each.is_wide]
+        return [each for each in self.columns if width >= WIDE_TERMINAL_WIDTH or not each.is_wide]
 
 
 def _field_column(name: str, key: str | None = None, is_wide: bool = False) -> Column:

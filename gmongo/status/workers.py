@@ -21,13 +21,13 @@ from gmongo.status.schema import select_fields
 from gmongo.status.state import process_state
 
 _SOCKET_SUFFIX = ".sock"
-_PROCESS_ID = re.compile("[1-9][0-9]{0,6}")
+_ID_PATTERN = re.compile("[1-9][0-9]{0,6}")
 _REPLY_TIMEOUT = 1.0  # timeout in seconds for the state of a process
 _CHECK_INTERVAL = 1.0  # seconds between two checks for a fork
 _RETRY_INTERVAL = 0.05  # seconds between two attempts to read a state
 _MAX_BYTES = 4_000_000  # maximum size of a state in bytes
 _MAX_CONNECTIONS = 50  # maximum number of connections that a process reads or serves concurrently
-_published: dict[Path, Publisher] = {}
+_publishers: dict[Path, Publisher] = {}
 
 
 def publish(directory: str | os.PathLike[str], query_text: bool = False) -> None:
@@ -45,10 +45,10 @@ def publish(directory: str | os.PathLike[str], query_text: bool = False) -> None
     path = Path(directory)
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = _checked_directory(path)
-    if path in _published:
-        _published[path].query_text |= query_text
+    if path in _publishers:
+        _publishers[path].query_text |= query_text
     else:
-        _published[path] = Publisher(path, query_text)
+        _publishers[path] = Publisher(path, query_text)
 
 
 def _checked_directory(path: Path) -> Path:
@@ -103,7 +103,7 @@ class Publisher:
         finally:
             os.umask(old_mask)
         listener.listen(_MAX_CONNECTIONS)
-        # Rename after listen(), because a reader assumes that the process has ended if nothing listens on the socket.
+        # Rename after listen(), because a reader ignores a process if nothing listens on the socket.
         temporary_path.rename(path)
         if self._server is not None:
             self._server.close()  # this process is a forked child, and the server belongs to the parent
@@ -143,7 +143,7 @@ def _is_own_socket(path: Path) -> bool:
         status = path.lstat()
     except FileNotFoundError:
         return False
-    return bool(_PROCESS_ID.fullmatch(path.stem)) and stat.S_ISSOCK(status.st_mode) and status.st_uid == os.getuid()
+    return bool(_ID_PATTERN.fullmatch(path.stem)) and stat.S_ISSOCK(status.st_mode) and status.st_uid == os.getuid()
 
 
 def _has_ended(process: int) -> bool:

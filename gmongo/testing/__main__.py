@@ -49,16 +49,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         deployment.start()
     except (ValueError, RuntimeError, OSError) as problem:
         parser.error(str(problem))
-    ended = Event()
+    end_event = Event()
     for signal_number in (signal.SIGTERM, signal.SIGINT):
-        gevent.signal_handler(signal_number, ended.set)
-    gevent.spawn(_watch_input, ended)
+        gevent.signal_handler(signal_number, end_event.set)
+    gevent.spawn(_watch_input, end_event)
     if channel is not None:
         channel.send({})
         gevent.spawn(serve_control, channel, deployment)
     try:
         print(deployment.uri, flush=True)
-        while not ended.wait(_WAIT_SECONDS):
+        while not end_event.wait(_WAIT_SECONDS):
             pass
     finally:
         deployment.close()
@@ -67,12 +67,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _create_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m gmongo.testing", description="A MongoDB deployment for tests.")
-    kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--standalone", action="store_true", help="one server (the default)")
-    kind.add_argument("--replica-set", type=int, metavar="N", help="a replica set of N members with data")
-    kind.add_argument("--sharded", type=int, metavar="N", help="a sharded cluster of N mongos")
-    kind.add_argument("--load-balanced", type=int, metavar="N", help="N services behind a load balancer")
-    kind.add_argument("--mongod", type=int, metavar="N", help="a replica set of N mongod processes, not simulated")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--standalone", action="store_true", help="one server (the default)")
+    kinds.add_argument("--replica-set", type=int, metavar="N", help="a replica set of N members with data")
+    kinds.add_argument("--sharded", type=int, metavar="N", help="a sharded cluster of N mongos")
+    kinds.add_argument("--load-balanced", type=int, metavar="N", help="N services behind a load balancer")
+    kinds.add_argument("--mongod", type=int, metavar="N", help="a replica set of N mongod processes, not simulated")
     parser.add_argument("--name", default="rs0", help="the name of the replica set")
     parser.add_argument("--arbiters", type=int, default=0, metavar="N", help="the number of arbiters")
     parser.add_argument(

@@ -10,7 +10,7 @@ from typing import Any
 
 _ERROR_NAMES: Mapping[str, str] = json.loads(Path(__file__).with_name("error_names.json").read_text(encoding="utf-8"))
 NO_CODE = -1
-"""The code of a `CommandError` whose reply has no field ``code``, as in the replies of some old commands."""
+"""The code of a `CommandError` whose reply has no field ``code``, as in some replies to ``setParameter``."""
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Request:
 
     @property
     def is_killed(self) -> bool:
-        """True if ``killOp`` or the end of the connection has interrupted the command."""
+        """True if ``killOp`` has killed the command."""
         return self.killed is not None and self.killed()
 
     @property

@@ -18,7 +18,7 @@ from gmongo.testing.simulation.member import Member, check_number
 from gmongo.testing.simulation.network import Network
 from gmongo.testing.simulation.parameters import MECHANISMS, Parameters
 from gmongo.testing.simulation.topologies.base import Topology
-from gmongo.testing.simulation.topologies.replica_set import NO_PRIMARY, ReplicaSet
+from gmongo.testing.simulation.topologies.replica_set import NO_PRIMARY_MESSAGE, ReplicaSet
 from gmongo.testing.simulation.topologies.sharded import Sharded
 from gmongo.testing.simulation.users import Users
 from gmongo.testing.simulation.versions import parse_version
@@ -50,7 +50,7 @@ class Members(list[Member]):
         """
         primary = self._topology.primary if isinstance(self._topology, ReplicaSet) else None
         if primary is None:
-            raise LookupError(NO_PRIMARY)
+            raise LookupError(NO_PRIMARY_MESSAGE)
         return primary
 
     @property
@@ -89,8 +89,8 @@ class Deployment:
     :param compressors: the compressors that the servers support: any of ``'zlib'``, ``'snappy'`` and
         ``'zstd'``.
     :param parameters: server parameters, such as ``{'requireApiVersion': True}``.
-    :param write_concern_modes: the names of custom write concern modes, which ``w`` may have besides
-        ``"majority"``.
+    :param write_concern_modes: the names of custom write concern modes, which are values of ``w``
+        besides ``"majority"``.
     :param port: the port of the first member, or of the load balancer. The other members use the
         following ports. By default each server uses any free port.
     :param log: True if :attr:`commands` keeps the received commands.
@@ -128,7 +128,7 @@ class Deployment:
             topology=topology,
             store=Store(version=release[:2], replicated=topology.has_cluster_time, sharded=sharded),
             users=Users(users, oidc_tokens),
-            parameters=Parameters({**_create_mechanism_field(users, oidc_tokens), **(parameters or {})}),
+            parameters=Parameters({**_create_auth_parameters(users, oidc_tokens), **(parameters or {})}),
             tls=create_server_context(tls),
             compressors=check_compressors(compressors),
             write_concern_modes=frozenset(write_concern_modes),
@@ -209,7 +209,7 @@ class Deployment:
         """Start all members.
 
         :raises RuntimeError: the deployment was started before.
-        :raises OSError: the port is in use.
+        :raises OSError: a port is in use.
         """
         if self._was_started:
             raise RuntimeError("the deployment was started before, and a deployment starts only once")
@@ -277,7 +277,7 @@ class Deployment:
 
     @property
     def commands(self) -> CommandLog:
-        """The last 10,000 commands that the members received, in the order of arrival."""
+        """The last commands that the members received, in the order of arrival: at most 10,000 commands and 32 MiB."""
         return self._cluster.log
 
     @property
@@ -365,6 +365,6 @@ def _create_limit_parameters(prefix: str, enabling_parameter: str, rate: float |
     return {enabling_parameter: True, f"{prefix}RatePerSec": float(rate), f"{prefix}BurstCapacitySecs": burst}
 
 
-def _create_mechanism_field(users: Mapping[str, str | None] | None, tokens: Mapping[str, str] | None) -> dict[str, Any]:
+def _create_auth_parameters(users: Mapping[str, str | None] | None, tokens: Mapping[str, str] | None) -> dict[str, Any]:
     x509 = ["MONGODB-X509"] if None in (users or {}).values() else []
     return {"authenticationMechanisms": [*MECHANISMS, *x509, *(["MONGODB-OIDC"] if tokens else [])]}

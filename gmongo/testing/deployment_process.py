@@ -15,7 +15,7 @@ from gmongo.testing.process import TetheredProcess
 from gmongo.testing.remote import RemoteDeployment
 
 _TARGET = "gmongo.testing.__main__:main"
-_CHECK_INTERVAL = 0.01
+_CHECK_INTERVAL = 0.01  # seconds
 
 
 class DeploymentProcess(RemoteDeployment):
@@ -23,8 +23,8 @@ class DeploymentProcess(RemoteDeployment):
 
     The separate process never outlives this process. The class has the API of
     :class:`~gmongo.testing.Deployment`. Create a deployment with :meth:`standalone`,
-    :meth:`replica_set`, :meth:`sharded` or
-    :meth:`load_balanced`. The four methods also accept `start_timeout` and `environment`.
+    :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`.
+    The four methods also accept `start_timeout` and `environment`.
     Alternatively, pass the command-line arguments of ``python -m gmongo.testing`` to the class. Use
     the deployment in a ``with`` block, or call :meth:`start` and :meth:`close`.
 

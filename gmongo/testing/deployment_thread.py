@@ -22,12 +22,10 @@ class DeploymentThread(RemoteDeployment):
 
     The deployment starts in milliseconds and needs no monkey-patching. The class has the API of
     :class:`~gmongo.testing.Deployment`. Create a deployment with :meth:`standalone`,
-        :meth:`replica_set`,
-    :meth:`sharded` or :meth:`load_balanced`. Use the deployment in a ``with`` block, or call
-        :meth:`start` and
-    :meth:`close`. All threads share the Python interpreter. Therefore long computations in other
-        threads delay this
-    deployment, but do not delay a :class:`~gmongo.testing.DeploymentProcess`.
+    :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`. Use the deployment in a ``with``
+    block, or call :meth:`start` and :meth:`close`. All threads share the Python interpreter.
+    Therefore long computations in other threads delay this deployment, but do not delay a
+    :class:`~gmongo.testing.DeploymentProcess`.
 
     :param plan: the kind and the settings of the deployment, which :meth:`standalone` and similar
         methods create. None (the default) means a standalone.
@@ -61,10 +59,10 @@ class DeploymentThread(RemoteDeployment):
         self._thread = threading.Thread(target=_serve, args=arguments, name="gmongo.testing", daemon=True)
         try:
             self._thread.start()
-            first = self._channel.receive()
-            if first is None:
+            start_reply = self._channel.receive()
+            if start_reply is None:
                 raise RuntimeError("the deployment did not start")
-            raise_problem(first)
+            raise_problem(start_reply)
             self._connect(self._channel)
         except BaseException:
             self.close()

@@ -45,16 +45,16 @@ class EmbeddedDatabase:
         - `port`: the TCP port (by default, a free port),
         - `fail_points`: True (the default) if the server accepts the command ``configureFailPoint``,
         - `tls`: True if the server requires TLS, with certificates from
-        :func:`gmongo.testing.certificates`,
+          :func:`gmongo.testing.certificates`,
         - `users`: the passwords by user name. If there are users, clients must authenticate. The
           users have the role ``root``,
         - `require_api_version`: True if the server refuses commands without a version of the Stable
-        API,
+          API,
         - `parameters`: server parameters, such as ``{"ttlMonitorSleepSecs": 1}``,
         - `compressors`: the names of compressors, separated by commas, ``"snappy,zstd,zlib"`` by
-        default.
-    :raises ValueError: `engine` is unknown, a setting is invalid, or a setting is given for another
-        engine than ``"mongod"``.
+          default.
+    :raises ValueError: `engine` is unknown, a setting is invalid, or a setting is given for an
+        engine other than ``"mongod"``.
     :raises TypeError: a keyword argument is not the name of a setting.
     """
 

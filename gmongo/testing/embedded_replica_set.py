@@ -129,9 +129,9 @@ class EmbeddedReplicaSet:
         return self
 
     def _initiate(self) -> None:
-        hosts = [{"_id": number, "host": member.address} for number, member in enumerate(self.members)]
+        member_configs = [{"_id": number, "host": member.address} for number, member in enumerate(self.members)]
         timing = {"electionTimeoutMillis": int(1000 * self._election_timeout), "heartbeatIntervalMillis": 500}
-        config = {"_id": self.name, "version": 1, "members": hosts, "settings": timing}
+        config = {"_id": self.name, "version": 1, "members": member_configs, "settings": timing}
         try:
             self.members[0].command({"replSetInitiate": config}, without_credentials=True)
         except CommandFailedError as error:
@@ -141,9 +141,9 @@ class EmbeddedReplicaSet:
     def await_members(self, timeout: float = 60.0) -> None:
         """Wait until one member is primary and all other members are secondaries.
 
-        :param timeout: the longest wait in seconds; 60 by default.
-        :raises EmbeddedDatabaseError: after `timeout` seconds a member is neither primary nor
-            secondary.
+        :param timeout: the longest wait for secondaries in seconds; 60 by default.
+        :raises EmbeddedDatabaseError: the members elected no primary within `start_timeout` seconds,
+            or a member is neither primary nor secondary after `timeout` seconds.
         """
         deadline = monotonic() + timeout
         while not self.primary or len(self.secondaries) < self._member_count - 1:

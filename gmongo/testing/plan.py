@@ -1,4 +1,4 @@
-"""The description of a deployment that a separate thread or process creates."""
+"""The description from which a separate thread or process creates a deployment."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Plan:
         return deployment
 
     def to_message(self) -> dict[str, Any]:
-        """Return a message for the process of the deployment. If `tls` is True, add the certificate authority."""
+        """Return a message for the process of the deployment. If `tls` is True, include the certificate authority."""
         tls = self.settings.get("tls", False)
         if isinstance(tls, ssl.SSLContext):
             raise ValueError("tls is an SSLContext, which cannot be sent to another process: use True or paths")

@@ -138,7 +138,7 @@ mongodb_sharded_cluster_process = _create_fixture(
 
 @pytest.fixture
 def virtual_time() -> Iterator[VirtualTime]:
-    """A virtual clock, which jumps to the next timer while all greenlets wait.
+    """A virtual clock, which jumps to the next timer when all greenlets wait.
 
     The order of this fixture and the fixtures of simulated deployments has no effect.
     """

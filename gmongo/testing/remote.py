@@ -17,7 +17,7 @@ from gmongo.testing.simulation.fail_points import FailPointHandle
 from gmongo.testing.simulation.listener import HOST
 from gmongo.testing.simulation.member import Member
 from gmongo.testing.simulation.network import Network
-from gmongo.testing.simulation.topologies.replica_set import NO_PRIMARY
+from gmongo.testing.simulation.topologies.replica_set import NO_PRIMARY_MESSAGE
 
 _REPLY_TIMEOUT = 60.0  # seconds. Only the reply to the request "advance" can take seconds
 
@@ -136,7 +136,7 @@ class RemoteMembers(list[RemoteMember]):
         """
         number = self._line.request("describe")["primary"]
         if number is None:
-            raise LookupError(NO_PRIMARY)
+            raise LookupError(NO_PRIMARY_MESSAGE)
         return self[int(number)]
 
     @property
@@ -301,8 +301,8 @@ class RemoteDeployment:
 
     @property
     def commands(self) -> CommandLog:
-        """The last 10,000 commands that the members received, in the order of arrival. Each read of
-        the property fetches the new commands.
+        """The last commands that the members received, in the order of arrival: at most 10,000 commands and 32 MiB.
+        Each read of the property fetches the new commands.
 
         :raises RuntimeError: the deployment is not running.
         """

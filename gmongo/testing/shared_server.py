@@ -38,14 +38,14 @@ def start_server(member_count: int) -> Iterator[RunningServer]:
 def share_server(folder: Path, member_count: int) -> Iterator[RunningServer]:
     """Yield the server of the session, which the first process starts. All processes share `folder`.
 
-    At the end of its ``with`` block, the first process waits until all other blocks have ended, and
-    ends the server.
+    At the end of its ``with`` block, the first process waits until the other processes have left
+    their blocks, and then ends the server.
     """
     uri_file = folder / "mongodb_uri"
-    with (folder / "mongodb_start").open("a") as start_lock, (folder / "mongodb_users").open("a") as users_lock:
+    with (folder / "mongodb_start").open("a") as start_lock, (folder / "mongodb_users").open("a") as usage_lock:
         fcntl.flock(start_lock, fcntl.LOCK_EX)
         if uri_file.exists():
-            fcntl.flock(users_lock, fcntl.LOCK_SH)
+            fcntl.flock(usage_lock, fcntl.LOCK_SH)
             fcntl.flock(start_lock, fcntl.LOCK_UN)
             yield RunningServer(uri_file.read_text(), None)
             return  # the end of the outer ``with`` block closes the files, and thereby releases the locks
@@ -55,9 +55,9 @@ def share_server(folder: Path, member_count: int) -> Iterator[RunningServer]:
             try:
                 yield server
             finally:
-                # If another process calls `share_server` now, the process waits for `start_lock`.
+                # If another process calls `share_server` now, that process waits for `start_lock`.
                 # After this process has removed the file with the URI, the other process starts a new
                 # server.
                 fcntl.flock(start_lock, fcntl.LOCK_EX)
-                fcntl.flock(users_lock, fcntl.LOCK_EX)
+                fcntl.flock(usage_lock, fcntl.LOCK_EX)
                 uri_file.unlink()

@@ -16,7 +16,7 @@ import time
 from typing import Any
 
 _CHECK_INTERVAL = 0.2  # seconds
-_GRACE = 2.0  # seconds
+_GRACE_SECONDS = 2.0
 
 
 def main() -> None:
@@ -56,7 +56,7 @@ def _end_with_parent(parent: int, scratch: str) -> None:
         time.sleep(_CHECK_INTERVAL)
     shutil.rmtree(scratch, ignore_errors=True)
     os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(_GRACE)
+    time.sleep(_GRACE_SECONDS)
     shutil.rmtree(scratch, ignore_errors=True)  # the program may have written files during the grace period
     os.killpg(0, signal.SIGKILL)
 

@@ -45,7 +45,7 @@ ACCUMULATORS: Mapping[str, str] = _assign_engine(
     $stdDevSamp $top $topN""",
 )
 UPDATE_OPERATORS: Mapping[str, str] = {"$bit": MONGOD}
-_OTHERS = (
+_OTHER_CONSTRUCTS = (
     "$changeStreamSplitLargeEvent of an event above 16 MB", "$collStats with latencyStats or queryExecStats",
     "$convert of binary data", "$dateToString with unsupported format specifiers", "$dateTrunc with a binSize above 1",
     "$lookup into an existing field", "$meta", "$text in a pipeline", "a bit test of a Decimal128",
@@ -68,7 +68,8 @@ _OTHERS = (
     "renameCollection to another database", "validate with repair or metadata"
 )  # fmt: skip
 UNSUPPORTED: Mapping[str, str] = {
-    **STAGES, **QUERY_OPERATORS, **EXPRESSIONS, **ACCUMULATORS, **UPDATE_OPERATORS, **dict.fromkeys(_OTHERS, MONGOD)
+    **STAGES, **QUERY_OPERATORS, **EXPRESSIONS, **ACCUMULATORS, **UPDATE_OPERATORS,
+    **dict.fromkeys(_OTHER_CONSTRUCTS, MONGOD)
 }  # fmt: skip
 """The engines by construct. The engine supports the construct, but the simulation does not."""
 

@@ -136,8 +136,8 @@ class VirtualLoop:
             return
         while self._queue and self._queue[0][3].entry is not self._queue[0]:
             heapq.heappop(self._queue)
-        jumps = bool(self._queue and self._jump_request_count)
-        if jumps:
+        may_jump = bool(self._queue and self._jump_request_count)
+        if may_jump:
             if not self._idle_watcher.active:
                 self._idle_watcher.start(self._jump)
             self._idle_watcher.ref = self._ref_count > 0
@@ -145,7 +145,7 @@ class VirtualLoop:
             self._idle_watcher.stop()
         if self._in_real_time:
             self._waker.close()
-            if self._queue and not jumps:
+            if self._queue and not may_jump:
                 self._waker = self.real.timer(max(0.0, self._queue[0][0] - self.monotonic()), ref=self._ref_count > 0)
                 self._waker.start(self._fire, update=True)
 
@@ -161,14 +161,14 @@ class VirtualLoop:
             return  # the real loop polls the sockets, and calls `_jump` again in the next iteration if nothing can run
         self._last_idle_iteration = -1
         if self.real.activecnt:  # otherwise no watcher keeps the real loop running, and this iteration is the last
-            self._fire(jumps=True)
+            self._fire(may_jump=True)
 
-    def _fire(self, jumps: bool = False) -> None:
+    def _fire(self, may_jump: bool = False) -> None:
         if not self._queue:
             return
         due_time = self._queue[0][0]
         remaining = due_time - self.monotonic()
-        if remaining > 0 and not jumps:
+        if remaining > 0 and not may_jump:
             return self._prepare_next_timer()  # the real timer fired early
         if remaining > 0 and self._in_real_time:
             self._offset += remaining

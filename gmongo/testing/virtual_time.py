@@ -27,7 +27,7 @@ class VirtualTime:
 
     :param start: the first value of :meth:`monotonic` in seconds; by default the value of :func:`time.monotonic`.
     :param date: the first value of :meth:`date`; by default the real date. A date without a time zone is in UTC.
-    :param seed: the seed of all random decisions of the driver and the deployments; 0 by default. Random decisions are:
+    :param seed: the seed of all random decisions of the driver and the deployments; 0 by default. Random decisions are
         server selection, backoff, lost replies, and identifiers of sessions, cursors and documents. If two runs of a
         program have equal values of `seed`, `start` and `date`, the same events happen in both runs.
     """
@@ -49,7 +49,7 @@ class VirtualTime:
         if self._loop is not None or isinstance(hub.loop, VirtualLoop) or _clock.monotonic is not _REAL_CLOCKS[0]:
             raise RuntimeError("time is virtual already")
         # The order of simultaneous events depends on the phase of the loop. Therefore the virtual
-        # time always begins in the same phase, which runs after a timer.
+        # time always begins in the same phase: the phase after a timer.
         gevent.sleep(_SHORTEST_SLEEP)
         self._loop = install_loop(hub, start=self._start, date=self._date)
         self._hub = hub
@@ -114,7 +114,7 @@ _SHORTEST_SLEEP = 1e-6  # seconds
 
 
 def install_loop(hub: Any, **settings: Any) -> VirtualLoop:
-    """Replace the loop of a hub by a :class:`VirtualLoop`, and return the new loop. `date` is a ``datetime``."""
+    """Replace a hub's loop by a :class:`VirtualLoop`, and return the new loop. The setting `date` is a ``datetime``."""
     if date := settings.get("date"):
         settings["date"] = (date if date.tzinfo else date.replace(tzinfo=datetime.timezone.utc)).timestamp()
     hub.loop = loop = VirtualLoop(hub.loop, **settings)

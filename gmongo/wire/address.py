@@ -26,16 +26,16 @@ def parse_address(text: str) -> Address:
     if text.endswith(".sock"):
         return text, None
     if text.startswith("["):
-        host, _, port = text[1:].partition("]")
+        host, _, suffix = text[1:].partition("]")
     else:
-        host, colon, port = text.rpartition(":")
-        host, port = (host, colon + port) if colon else (text, "")
+        host, colon, suffix = text.rpartition(":")
+        host, suffix = (host, colon + suffix) if colon else (text, "")
     if not host:
         raise ValueError(f"{text!r} has no host")
-    if not port:
+    if not suffix:
         return host.lower(), _DEFAULT_PORT
-    digits = port[1:]
-    number = int(digits) if port[0] == ":" and digits.isascii() and digits.isdigit() else 0
-    if not 1 <= number <= _LARGEST_PORT:
-        raise ValueError(f"{port!r} is not a port")
-    return host.lower(), number
+    digits = suffix[1:]
+    port = int(digits) if suffix[0] == ":" and digits.isascii() and digits.isdigit() else 0
+    if not 1 <= port <= _LARGEST_PORT:
+        raise ValueError(f"{suffix!r} is not a port")
+    return host.lower(), port

@@ -1,8 +1,8 @@
 """CRC-32C, the optional checksum at the end of an OP_MSG. Sources: the OP_MSG specification and RFC 3720.
 
-A MongoDB server sends checksums only to a client that sends checksums. gmongo sends no checksums, but
-verifies the checksums of servers that always send checksums. This Python code is slow (about 8 MB per
-second), but needs no library.
+gmongo sends no checksums. A MongoDB server sends checksums only to clients that send checksums, but
+some compatible servers always send checksums, which gmongo verifies. This Python code is slow (about
+8 MB per second), but needs no library.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _table() -> Sequence[int]:
 
 
 def append_checksum(message: bytes) -> bytes:
-    """Return `message` with its checksum, which the length and the flags of `message` must already announce."""
+    """Return `message` with its checksum. The length and the flags in `message` must already include the checksum."""
     return message + _CHECKSUM_FORMAT.pack(crc32c(message))
 
 

@@ -32,7 +32,7 @@ SNAPPY = 1
 ZLIB = 2
 ZSTD = 3
 _COMPRESSOR_IDS = {"snappy": SNAPPY, "zlib": ZLIB, "zstd": ZSTD}
-# Name of a compressor -> (Python module, package that contains the module).
+# Name of a compressor -> (Python module, pip requirement that installs the module).
 _LIBRARIES = {"snappy": ("snappy", "gmongo[snappy]"), "zstd": ("zstandard", "gmongo[zstd]")}
 
 
@@ -44,7 +44,7 @@ class Compressor(NamedTuple):
 
 
 def missing_package(name: str) -> str | None:
-    """Return the package that a compressor lacks, or None if the compressor is available."""
+    """Return the pip requirement of a compressor whose module is missing, or None if no module is missing."""
     if name not in _LIBRARIES:
         return None
     module, package = _LIBRARIES[name]

@@ -20,7 +20,7 @@ from gmongo.wire.transport import Transport, TransportError
 _KEEPALIVE = (("TCP_KEEPIDLE", 120), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 9))
 _getaddrinfo = _socket.getaddrinfo
 AddressInfo: TypeAlias = tuple[int, int, int, str, SocketAddress]
-_NUMERIC_FAMILIES = (_socket.AF_INET, _socket.AF_INET6)
+_IP_FAMILIES = (_socket.AF_INET, _socket.AF_INET6)
 
 
 def connect(
@@ -69,7 +69,7 @@ def resolve(address: Address, ref: bool) -> list[Endpoint]:
     host, port = address
     if port is None:
         return [(_socket.AF_UNIX, host)]
-    for family in _NUMERIC_FAMILIES:  # parse IP addresses here, because the resolver would use a thread
+    for family in _IP_FAMILIES:  # parse IP addresses here, because the resolver would use a thread
         try:
             _socket.inet_pton(family, host)
         except OSError:

@@ -85,16 +85,16 @@ def encode_single_document_op_msg(
 
 def join_buffers(buffers: Iterable[bytes]) -> Iterator[bytes]:
     """Join small buffers to buffers of at least 64 KiB (except the last), which reduces system calls."""
-    run: list[bytes] = []
+    group: list[bytes] = []
     size = 0
     for buffer in buffers:
-        run.append(buffer)
+        group.append(buffer)
         size += len(buffer)
         if size >= _JOIN_THRESHOLD:
-            yield b"".join(run)
-            run, size = [], 0
-    if run:
-        yield b"".join(run)
+            yield b"".join(group)
+            group, size = [], 0
+    if group:
+        yield b"".join(group)
 
 
 def encode_op_query(request_id: int, namespace: str, body: bytes) -> list[bytes]:

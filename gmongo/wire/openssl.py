@@ -222,13 +222,13 @@ def _convert_ssl_error(error: SSL.Error, refusal: str) -> ssl.SSLError:
         verification_error = ssl.SSLCertVerificationError(1, refusal)
         verification_error.verify_message = refusal
         return verification_error
-    queue = error.args[0] if error.args and isinstance(error.args[0], list) else []
-    reason = str(queue[0][2]) if queue else str(error) or type(error).__name__
+    error_queue = error.args[0] if error.args and isinstance(error.args[0], list) else []
+    reason = str(error_queue[0][2]) if error_queue else str(error) or type(error).__name__
     converted = ssl.SSLError(1, reason)
     # The text of an OpenSSL error is its name in lower case. The prefix before "alert" depends on the OpenSSL version.
     name = reason.replace(" ", "_").upper()
-    _, alert, suffix = name.partition("_ALERT_")
-    converted.reason = f"{_ALERT_PREFIXES.get(suffix, 'SSLV3')}_ALERT_{suffix}" if alert else name
+    _, separator, alert = name.partition("_ALERT_")
+    converted.reason = f"{_ALERT_PREFIXES.get(alert, 'SSLV3')}_ALERT_{alert}" if separator else name
     return converted
 
 
@@ -296,9 +296,9 @@ def _name_matches(name: str, server: str) -> bool:
 
 
 def _parse_names(certificate: bytes) -> Iterator[tuple[int, bytes]]:
-    (_, whole), *_rest = _parse_elements(certificate)
-    (_, signed), *_rest = _parse_elements(whole)
-    for tag, content in _parse_elements(signed):
+    (_, certificate_content), *_rest = _parse_elements(certificate)
+    (_, tbs_certificate), *_rest = _parse_elements(certificate_content)
+    for tag, content in _parse_elements(tbs_certificate):
         if tag == _EXTENSIONS_TAG:
             for _, extensions in _parse_elements(content):
                 for _, extension in _parse_elements(extensions):

@@ -42,8 +42,8 @@ class AddressOrder:
 
     def sort_endpoints(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
         """Sort addresses for the next race. Address families alternate (RFC 8305)."""
-        order = {address: position for position, address in enumerate(self._failed_addresses, 1)}
-        return sorted(_interleave_families(endpoints), key=lambda endpoint: order.get(endpoint[1], 0))
+        failure_positions = {address: position for position, address in enumerate(self._failed_addresses, 1)}
+        return sorted(_interleave_families(endpoints), key=lambda endpoint: failure_positions.get(endpoint[1], 0))
 
     def record_failed_address(self, address: SocketAddress) -> None:
         self.remove_failed_address(address)
@@ -178,14 +178,14 @@ class Race:
 
     def _sleep(self) -> None:
         """Wait until a socket is ready, the next attempt is due, or an attempt times out."""
-        moments = [] if self._seconds is None else [self._attempts[0].began + self._seconds]
+        wake_times = [] if self._seconds is None else [self._attempts[0].began + self._seconds]
         if self._untried_endpoints:
-            moments.append(self._next_start)
+            wake_times.append(self._next_start)
         timer = None
         self._greenlet = getcurrent()
         try:
-            if moments:
-                seconds = max(min(moments) - _clock.monotonic(), _SHORTEST_SLEEP)
+            if wake_times:
+                seconds = max(min(wake_times) - _clock.monotonic(), _SHORTEST_SLEEP)
                 timer = self._hub.loop.timer(seconds, ref=self._ref)
                 timer.start(self._wake, update=True)
             for attempt in self._attempts:

@@ -98,8 +98,8 @@ class Batch:
 
     def __iter__(self) -> Iterator[Value]:
         """Iterate over all documents of the batch, even if :meth:`decode_run` has returned some documents."""
-        fresh = Batch(self._array, self._codec_options)
-        while run := fresh.decode_run():
+        unread_batch = Batch(self._array, self._codec_options)
+        while run := unread_batch.decode_run():
             yield from run
 
     def documents(self) -> list[Value]:
@@ -171,7 +171,7 @@ def decode_cursor(
     The batch of a large reply becomes a :class:`Batch`. With custom types, which must not apply to
     server fields, every batch becomes a :class:`Batch`.
     """
-    if len(body) < LARGE_REPLY_SIZE and (codec_options is DEFAULT_CODEC_OPTIONS or decodes_plainly(codec_options)):
+    if len(body) < LARGE_REPLY_SIZE and (codec_options is DEFAULT_CODEC_OPTIONS or has_builtin_types(codec_options)):
         return bson.decode(body, codec_options)
     return cut_batch(body, codec_options, error_options)
 
@@ -188,8 +188,8 @@ def reply_options(codec_options: CodecOptions[Value]) -> CodecOptions[Value]:
 
 
 def decode_field(body: Buffer, codec_options: CodecOptions[Value], field: str) -> DocumentDict:
-    """Decode a reply. Apply the codec options only to `field`, a document or an array."""
-    if decodes_plainly(codec_options):
+    """Decode a reply. Apply the codec options only to `field`, whose value is a document or an array."""
+    if has_builtin_types(codec_options):
         return bson.decode(body, codec_options)
     reply: DocumentDict = bson.decode(body, _make_error_options(codec_options))
     view = memoryview(body)
@@ -204,8 +204,8 @@ def decode_field(body: Buffer, codec_options: CodecOptions[Value], field: str) -
     return reply
 
 
-def decodes_plainly(codec_options: CodecOptions[Value]) -> bool:
-    """Return True if these codec options decode server fields like the default codec options."""
+def has_builtin_types(codec_options: CodecOptions[Value]) -> bool:
+    """Return True if the codec options have neither a custom document class nor custom types."""
     return codec_options.document_class is dict and codec_options.type_registry == DEFAULT_CODEC_OPTIONS.type_registry
 
 
@@ -244,10 +244,10 @@ def cut_batch(
     ):
         return bson.decode(view, _make_error_options(error_options or codec_options))
     size = _INT32.unpack_from(view, batch)[0]
-    cut = size - len(_EMPTY_ARRAY)
+    removed_size = size - len(_EMPTY_ARRAY)
     rest = bytearray(view[:batch]) + _EMPTY_ARRAY + view[batch + size :]
     for position in (0, cursor):
-        _INT32.pack_into(rest, position, _INT32.unpack_from(rest, position)[0] - cut)
+        _INT32.pack_into(rest, position, _INT32.unpack_from(rest, position)[0] - removed_size)
     reply = bson.decode(rest)
     array = view[batch : batch + size]
     if not isinstance(reply["cursor"], dict):

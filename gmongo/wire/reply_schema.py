@@ -94,8 +94,8 @@ def _check_cluster_time(value: Value) -> str | None:
     signature = value.get("signature")
     if len(value) == 2 and isinstance(signature, dict) and len(signature) == 2:
         # fast path for a cluster time without additional fields
-        mac, key = signature.get("hash"), signature.get("keyId")
-        if isinstance(mac, bytes) and len(mac) <= _LONGEST_HASH and isinstance(key, int):
+        mac, key_id = signature.get("hash"), signature.get("keyId")
+        if isinstance(mac, bytes) and len(mac) <= _LONGEST_HASH and isinstance(key_id, int):
             return None
     return None if len(bson.encode(value)) <= _LARGEST_CLUSTER_TIME else f"at most {_LARGEST_CLUSTER_TIME} bytes long"
 
@@ -137,14 +137,14 @@ WRITE_CONCERN_ERROR_SCHEMA: Mapping[str, Check] = {"code": ERROR_SCHEMA["code"],
 WRITE_ERROR_SCHEMA: Mapping[str, Check] = {"index": integer(0), "code": ERROR_SCHEMA["code"], "errmsg": TEXT}
 """Checks of an element of ``writeErrors``."""
 
-TIMES_SCHEMA: Mapping[str, Check] = {
+SESSION_SCHEMA: Mapping[str, Check] = {
     "$clusterTime": CLUSTER_TIME,
     "operationTime": of_type("a timestamp", Timestamp),
     "recoveryToken": DOCUMENT,
 }
 """Checks of the fields that the driver sends back to the server in later commands. Any reply may have these fields."""
 
-DRIVER_FIELDS = ERROR_SCHEMA.keys() | TIMES_SCHEMA.keys()
+DRIVER_FIELDS = ERROR_SCHEMA.keys() | SESSION_SCHEMA.keys()
 """Fields that the driver reads in replies to all commands."""
 
 HELLO_SCHEMA: Mapping[str, Check] = {

@@ -59,8 +59,8 @@ def _authenticate(transport: Transport, proxy: Proxy) -> None:
     if method == _NO_AUTHENTICATION:
         return
     if method not in methods:
-        unnamed = "another method" if proxy.username else "a username and password"
-        required = unnamed if method == _NO_ACCEPTABLE_METHOD else f"the method {method}"
+        unnamed_method = "another method" if proxy.username else "a username and password"
+        required = unnamed_method if method == _NO_ACCEPTABLE_METHOD else f"the method {method}"
         raise TransportError(f"the proxy requires {required}, but gmongo offers the methods {methods}")
     username = _encode_with_length(proxy.username, "username")
     transport.send_raw(b"\x01" + username + _encode_with_length(proxy.password, "password"))

@@ -39,14 +39,14 @@ def remaining(deadline: float | None) -> float | None:
     """Return the seconds until `deadline` (negative after the deadline), or None without a deadline."""
     if deadline is None or deadline == inf:
         return None
-    left = deadline - _clock.monotonic()
-    return seconds_of(deadline.limit, left) if isinstance(deadline, Seconds) else left
+    seconds_left = deadline - _clock.monotonic()
+    return seconds_of(deadline.limit, seconds_left) if isinstance(deadline, Seconds) else seconds_left
 
 
 def has_passed(deadline: float | None) -> bool:
     """Return True after `deadline`. Without a deadline, return False."""
-    left = remaining(deadline)
-    return left is not None and left <= 0
+    seconds_left = remaining(deadline)
+    return seconds_left is not None and seconds_left <= 0
 
 
 def limit_text(value: float | None) -> str:
@@ -66,12 +66,12 @@ class Source(Protocol):
 class TimeLimit:
     """Reusable time limit.
 
-    The timer throws an error into the greenlet, at most two loop iterations after the end of the
-    limit. If the application blocks the event loop, the reply may arrive before the late timer fires.
-    A late timer first checks the source. If reply bytes have arrived, the greenlet receives as much
-    extra time as the timer was late, up to the length of the limit. If no byte has arrived, the timer
-    throws the error immediately. Without a source, a late timer waits one more iteration of the event
-    loop.
+    The timer throws an error into the greenlet at the end of the limit. If the application blocks the
+    event loop, the timer fires late, although the reply may have arrived in time. Therefore a late
+    timer first checks the source. If reply bytes have arrived, the greenlet receives as much extra
+    time as the timer was late, up to the length of the limit. If no byte has arrived, the timer
+    throws the error immediately. Without a source, a late timer fires again in the next iteration of
+    the event loop, and then throws the error.
 
     :meth:`end` does not stop the timer. If the timer fires during a later use of the limit, the timer
     starts again. A new timer for each exchange would double the Python time of an exchange.
@@ -173,7 +173,7 @@ def interrupt_after(seconds: float | None, error: BaseException, ref: bool = Tru
     """Return a context manager that raises `error` in its body after `seconds`, unless `seconds` is None.
 
     The body raises the object `error`, not a copy. Callers can distinguish this object from an
-    application's timeout.
+    application's timeout. If `seconds` is 0 or less, this function itself raises `error`.
     """
     if seconds is None:
         return _NO_LIMIT

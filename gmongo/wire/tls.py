@@ -37,9 +37,9 @@ class Tls:
 
     def fresh_context(self) -> ssl.SSLContext:
         """Return the context for a new connection, with the current certificate files."""
-        renewed = None if self.renew is None else self.renew()
-        if renewed is not None:
-            self.context = renewed
+        new_context = None if self.renew is None else self.renew()
+        if new_context is not None:
+            self.context = new_context
             self.sessions.clear()  # drop the sessions, which belong to the old certificates
         return self.context
 
@@ -147,9 +147,9 @@ class TlsTransport(Transport):
     def _send_encrypted(self) -> None:
         if self._outgoing.pending:
             data = self._outgoing.read()
-            sent = self._try_to_send(data)
-            if sent != len(data):
-                self.send_raw(data[sent:])
+            sent_size = self._try_to_send(data)
+            if sent_size != len(data):
+                self.send_raw(data[sent_size:])
 
     def _receive_encrypted(self) -> None:
         self._wait(self._read_watcher)
@@ -186,5 +186,5 @@ def describe_tls_error(error: ssl.SSLError) -> str:
     """Return the reason of a TLS error as a text for error messages."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the server's certificate was not accepted: {error.verify_message.rstrip('.')}"
-    known = _REASONS.get(error.reason or "")
-    return f"{known} ({error.reason})" if known else str(error.reason or error)
+    explanation = _REASONS.get(error.reason or "")
+    return f"{explanation} ({error.reason})" if explanation else str(error.reason or error)

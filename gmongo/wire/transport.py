@@ -134,13 +134,13 @@ class Transport:
             raise without_frames(self._interruption)
         request = buffers[0]
         try:
-            sent = self._socket.send(request)
+            sent_size = self._socket.send(request)
         except BlockingIOError:
-            sent = 0
+            sent_size = 0
         except OSError as error:
             raise TransportError(*error.args) from error
-        if sent != len(request):
-            self._send_rest(memoryview(request)[sent:])
+        if sent_size != len(request):
+            self._send_rest(memoryview(request)[sent_size:])
         if self._view is not None:  # the connection has unread bytes
             return None
         # The following lines repeat `_wait` and `_receive_into`, because function calls would cost time.
@@ -183,9 +183,9 @@ class Transport:
     def send(self, buffers: Sequence[bytes]) -> None:
         if len(buffers) == 1:
             data = buffers[0]
-            sent = self._try_to_send(data)
-            if sent != len(data):
-                self._send_rest(memoryview(data)[sent:])
+            sent_size = self._try_to_send(data)
+            if sent_size != len(data):
+                self._send_rest(memoryview(data)[sent_size:])
             return
         work = LongWork()
         try:
@@ -199,9 +199,9 @@ class Transport:
     def _send_rest(self, data: memoryview) -> None:
         try:
             while data:
-                sent = self._try_to_send(data)
-                data = data[sent:]
-                if data and not sent:
+                sent_size = self._try_to_send(data)
+                data = data[sent_size:]
+                if data and not sent_size:
                     self._wait(self._write_watcher)
         except BaseException:
             self.out_of_step = True
@@ -269,10 +269,10 @@ class Transport:
         """Return separate memory with the received bytes of a message that exceeds the buffer."""
         assert self._view is not None
         message = memoryview(_allocate_memory(length))
-        received = min(self._end - self._start, length)
-        message[:received] = self._view[self._start : self._start + received]
-        self._start += received
-        self._large_message, self._received_size = message, received
+        received_size = min(self._end - self._start, length)
+        message[:received_size] = self._view[self._start : self._start + received_size]
+        self._start += received_size
+        self._large_message, self._received_size = message, received_size
         return message
 
     def _receive_large_message(
@@ -320,9 +320,9 @@ class Transport:
 
     def read_raw(self, size: int) -> bytes:
         """Receive exactly `size` bytes directly from the socket, without TLS."""
-        view, received = memoryview(bytearray(size)), 0
-        while received < size:
-            received += Transport._receive_into(self, view[received:])
+        view, received_size = memoryview(bytearray(size)), 0
+        while received_size < size:
+            received_size += Transport._receive_into(self, view[received_size:])
         return bytes(view)
 
     def receive_some(self, limit: int) -> bytes:
@@ -371,7 +371,7 @@ class Transport:
             return
         throw_into = greenlet.throw
 
-        def throw() -> None:  # the hub calls `throw`, so no greenlet runs during `throw`
+        def throw() -> None:  # the hub calls `throw`, so no greenlet runs between the check and the error
             if self._waiting_greenlet is greenlet and self._interruption is not None:
                 throw_into(without_frames(self._interruption))
 

@@ -32,7 +32,7 @@ def client(database: str) -> Iterator[MongoClient[dict[str, Any]]]:
 
 @pytest.fixture
 def collection(client: MongoClient[dict[str, Any]]) -> Iterator[Collection[dict[str, Any]]]:
-    """Return a new collection. The fixture drops the collection after the test."""
+    """Yield a new collection, and drop the collection after the test."""
     collection = client.gmongo_tests[f"c{uuid.uuid4().hex[:12]}"]
     yield collection
     collection.drop()

@@ -11,7 +11,7 @@ from gmongo import MongoClient
 from gmongo.driver_info import DriverInfo
 from tests.support.scripted_server import ScriptedServer
 
-LIBRARY = DriverInfo("library", "1.2", "Library Platform")
+LIBRARY_INFO = DriverInfo("library", "1.2", "Library Platform")
 
 
 @pytest.fixture
@@ -41,27 +41,27 @@ def appended_fields(metadata):
 
 @pytest.mark.parametrize("in_constructor", [True, False], ids=["constructor", "append_metadata"])
 def test_equal_driver_metadata_is_appended_only_once(server, in_constructor):
-    with MongoClient(*server.address, maxIdleTimeMS=1, driver=LIBRARY if in_constructor else None) as client:
+    with MongoClient(*server.address, maxIdleTimeMS=1, driver=LIBRARY_INFO if in_constructor else None) as client:
         for _ in range(2):
-            client.append_metadata(DriverInfo(*LIBRARY))
-        assert appended_fields(metadata_of_new_connection(server, client)) == LIBRARY
+            client.append_metadata(DriverInfo(*LIBRARY_INFO))
+        assert appended_fields(metadata_of_new_connection(server, client)) == LIBRARY_INFO
 
 
 VARIANTS = list(itertools.product(("library", "framework"), ("1.2", "2.0"), ("Library Platform", "Framework Platform")))
 
 
-@pytest.mark.parametrize("info", [variant for variant in VARIANTS if variant != tuple(LIBRARY)])
+@pytest.mark.parametrize("info", [variant for variant in VARIANTS if variant != tuple(LIBRARY_INFO)])
 def test_metadata_that_differs_in_any_field_is_appended_completely(server, info):
     with MongoClient(*server.address, maxIdleTimeMS=1) as client:
-        client.append_metadata(LIBRARY)
+        client.append_metadata(LIBRARY_INFO)
         client.append_metadata(DriverInfo(*info))
         fields = appended_fields(metadata_of_new_connection(server, client))
-        assert fields == tuple(f"{first}|{second}" for first, second in zip(LIBRARY, info, strict=True))
+        assert fields == tuple(f"{first}|{second}" for first, second in zip(LIBRARY_INFO, info, strict=True))
 
 
 def test_appended_metadata_is_not_shared_between_clients(server):
     with MongoClient(*server.address) as one, MongoClient(*server.address, maxIdleTimeMS=1) as other:
-        one.append_metadata(LIBRARY)
+        one.append_metadata(LIBRARY_INFO)
         assert appended_fields(metadata_of_new_connection(server, other)) == ("", "", "")
 
 

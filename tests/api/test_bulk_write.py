@@ -19,7 +19,7 @@ def test_unacknowledged_bulk_uses_no_session_and_one_connection() -> None:
         assert server.connections_of("insert") == server.connections_of("delete") == server.connections_of("find")
 
 
-def duplicate_key_errors(command: Any) -> dict[str, Any]:
+def reply_with_duplicate_key_errors(command: Any) -> dict[str, Any]:
     documents = command["documents"]
     errors = [
         {"index": place, "code": 11000, "errmsg": "duplicate"}
@@ -33,7 +33,7 @@ def duplicate_key_errors(command: Any) -> dict[str, Any]:
 def test_write_error_of_second_batch_has_index_in_list_of_requests(
     ordered: bool, indexes: list[int], batch_count: int
 ) -> None:
-    with ScriptedServer({"insert": duplicate_key_errors}) as server:
+    with ScriptedServer({"insert": reply_with_duplicate_key_errors}) as server:
         server.hello_extra = {"maxWriteBatchSize": 2}
         with MongoClient[Any](server.name) as client, pytest.raises(BulkWriteError) as caught:
             client.db.c.insert_many([{"_id": n} for n in range(10)], ordered=ordered)

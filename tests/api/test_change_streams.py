@@ -25,7 +25,12 @@ from tests.support.recorder import Recorder
 from tests.support.scripted_server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
-STEPDOWN_ERROR = {"ok": 0, "code": 10107, "errmsg": "stepped down", "errorLabels": ["ResumableChangeStreamError"]}
+STEPDOWN_ERROR = {
+    "ok": 0,
+    "code": 10107,
+    "errmsg": "stepped down",
+    "errorLabels": ["ResumableChangeStreamError"],
+}
 
 
 @pytest.fixture
@@ -126,7 +131,10 @@ def connect_to(server, **options):
 
 
 def test_change_stream_without_token_resumes_at_operation_time():
-    with StreamMember([], STEPDOWN_ERROR, [], STEPDOWN_ERROR, has_token=False) as server, connect_to(server) as client:
+    with (
+        StreamMember([], STEPDOWN_ERROR, [], STEPDOWN_ERROR, has_token=False) as server,
+        connect_to(server) as client,
+    ):
         with client.db.c.watch() as stream:
             for _ in range(3):
                 stream.try_next()
@@ -146,7 +154,11 @@ UNREADABLE_CHANGE = {**change_document(2), "date": DatetimeMS(2**62)}
 )
 def test_change_stream_continues_after_change_that_cannot_be_decoded(batches):
     replies = [*batches, *[batches[-1]] * 2]  # the replies to the next resumes
-    with StreamMember(*replies) as server, connect_to(server) as client, client.db.c.watch() as stream:
+    with (
+        StreamMember(*replies) as server,
+        connect_to(server) as client,
+        client.db.c.watch() as stream,
+    ):
         numbers, error_count = [], 0
         while 3 not in numbers:
             try:
@@ -171,7 +183,11 @@ def test_change_stream_stays_open_if_its_session_is_in_use():
 
 
 def test_time_limit_of_next_covers_end_of_old_cursor():
-    with StreamMember([]) as server, connect_to(server, timeoutMS=200) as client, client.db.c.watch() as stream:
+    with (
+        StreamMember([]) as server,
+        connect_to(server, timeoutMS=200) as client,
+        client.db.c.watch() as stream,
+    ):
         server.fail("getMore", send_no_reply)
         server.fail("killCursors", send_no_reply)
         with pytest.raises(NetworkTimeout):
@@ -221,7 +237,10 @@ def test_iteration_after_interruption_resumes_and_sends_get_more(virtual_time, i
 
 
 def test_iteration_after_interruption_resumes_again_after_network_error():
-    with StreamMember([], [], [], STEPDOWN_ERROR, [change_document(1)]) as server, connect_to(server) as client:
+    with (
+        StreamMember([], [], [], STEPDOWN_ERROR, [change_document(1)]) as server,
+        connect_to(server) as client,
+    ):
         with client.db.c.watch() as stream:
             server.fail("getMore", send_no_reply)
             _expire_gevent_timeout(stream)
@@ -246,7 +265,8 @@ def test_change_stream_resumes_after_server_outage(virtual_time):
 
 
 @pytest.mark.parametrize(
-    "fault", [cut_reply(0), cut_reply(10), with_false_header(length=-1), with_false_header(response_to=77)]
+    "fault",
+    [cut_reply(0), cut_reply(10), with_false_header(length=-1), with_false_header(response_to=77)],
 )
 def test_change_stream_resumes_after_network_error(fault):
     with (

@@ -40,7 +40,8 @@ def test_generated_id_is_first_field_and_is_stored_in_the_document(client, recor
     document = {"a": 1}
     raw = RawBSONDocument(bson.encode({"_id": 7, "a": 2}))
     result = client.bulk_write(
-        [InsertOne(document, namespace=NAMESPACE), InsertOne(raw, namespace=NAMESPACE)], verbose_results=True
+        [InsertOne(document, namespace=NAMESPACE), InsertOne(raw, namespace=NAMESPACE)],
+        verbose_results=True,
     )
     assert isinstance(document["_id"], ObjectId)
     assert [each.inserted_id for each in result.insert_results.values()] == [document["_id"], 7]
@@ -102,7 +103,11 @@ def test_client_bulk_write_errors_are_sorted_by_index():
 
 
 def test_timeout_property_is_true_after_write_concern_error_with_wtimeout(client):
-    fail(client, "bulkWrite", writeConcernError={"code": 64, "errmsg": "slow", "errInfo": {"wtimeout": True}})
+    fail(
+        client,
+        "bulkWrite",
+        writeConcernError={"code": 64, "errmsg": "slow", "errInfo": {"wtimeout": True}},
+    )
     with pytest.raises(ClientBulkWriteException) as caught:
         client.bulk_write([insert_model()])
     assert caught.value.timeout
@@ -131,9 +136,20 @@ def test_network_error_after_first_batch_has_partial_result():
 
 def test_ordered_bulk_write_sends_no_batch_after_errors_that_were_not_read():
     def reply(command):
-        write_concern_error = {"code": 189, "codeName": "PrimarySteppedDown", "errmsg": "stepped down"}
-        fields = {"cursor": {"id": Int64(7), "ns": "admin.$cmd.bulkWrite", "firstBatch": []}, "nErrors": 1}
-        return {**bulk_write_reply(len(command["ops"])), **fields, "writeConcernError": write_concern_error}
+        write_concern_error = {
+            "code": 189,
+            "codeName": "PrimarySteppedDown",
+            "errmsg": "stepped down",
+        }
+        fields = {
+            "cursor": {"id": Int64(7), "ns": "admin.$cmd.bulkWrite", "firstBatch": []},
+            "nErrors": 1,
+        }
+        return {
+            **bulk_write_reply(len(command["ops"])),
+            **fields,
+            "writeConcernError": write_concern_error,
+        }
 
     models = [UpdateMany({"a": number}, {"$set": {"b": 1}}, namespace=NAMESPACE) for number in range(4)]
     with server_with_limits(reply, maxWriteBatchSize=2) as server, MongoClient(server.name) as client:

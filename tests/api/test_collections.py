@@ -27,8 +27,14 @@ def test_command_sends_read_and_write_concern_unless_default(recording: Recordin
     for read, write in ((ReadConcern(), WriteConcern()), (ReadConcern("local"), WriteConcern(1))):
         database.command("find", "c", read_concern=read)
         database.command("insert", "c", documents=[{}], write_concern=write)
-    assert [command.get("readConcern") for command in recorder.sent_commands("find")] == [None, {"level": "local"}]
-    assert [command.get("writeConcern") for command in recorder.sent_commands("insert")] == [None, {"w": 1}]
+    assert [command.get("readConcern") for command in recorder.sent_commands("find")] == [
+        None,
+        {"level": "local"},
+    ]
+    assert [command.get("writeConcern") for command in recorder.sent_commands("insert")] == [
+        None,
+        {"w": 1},
+    ]
 
 
 def test_client_attributes_describe_connected_server(client: MongoClient[Any]) -> None:

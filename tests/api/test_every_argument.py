@@ -120,9 +120,8 @@ ADDED_ARGUMENTS: dict[str, Any] = {
     "write_concern": WRITE_CONCERN,
 }
 
-# For each method, the required arguments, and arguments that replace those in `ADDED_ARGUMENTS`. A
-# test omits a parameter whose value is `NOT_TESTED`, because the parameter alone changes no
-# command.
+# For each method, the arguments of both compared calls. The test of commands omits a parameter whose
+# value is `NOT_TESTED`, because the parameter alone changes no command.
 NOT_TESTED = object()
 COLLECTION_METHODS: dict[str, dict[str, Any]] = {
     "aggregate": {"pipeline": []},
@@ -387,8 +386,8 @@ class ObjectsUnderTest:
         if isinstance(result, GridIn):
             result.write(b"abc")
             result.close()
-        # The result is a context manager, such as the result of `bind`.
         if hasattr(result, "__enter__") and hasattr(result, "gen"):
+            # The result is a context manager, such as the result of `bind`.
             with result:
                 self.client.db.c.find_one()
         return result
@@ -441,15 +440,15 @@ def test_every_argument_changes_commands_or_result_or_error(
 ) -> None:
     kind, methods = SUBJECTS[subject]
     required = {name: value for name, value in methods[method].items() if value is not NOT_TESTED}
-    usual = tested_objects.call_and_record(subject, method, required)
-    assert usual == tested_objects.call_and_record(subject, method, required), (
+    usual_outcome = tested_objects.call_and_record(subject, method, required)
+    assert usual_outcome == tested_objects.call_and_record(subject, method, required), (
         "two equal calls must have equal outcomes"
     )
     others = [name for name in parameters_of(kind, method) if name not in methods[method]]
     assert [
         name
         for name in others
-        if tested_objects.call_and_record(subject, method, {**required, name: ADDED_ARGUMENTS[name]}) == usual
+        if tested_objects.call_and_record(subject, method, {**required, name: ADDED_ARGUMENTS[name]}) == usual_outcome
     ] == []
 
 
@@ -474,10 +473,10 @@ def test_every_gridfs_command_uses_explicit_session(
 
 ODD_VALUES = (None, True, 0, -1, 1.5, "x", "", b"x", [], [1], [5, 6], {}, {"x": 1}, {"x": ()}, object())
 # Errors that are not about an argument, but about an object's state, data on the server, or BSON.
-OTHER_ERRORS = (InvalidOperation, OperationFailure, InvalidDocument, NoFile, FileExists, CollectionInvalid)
+UNRELATED_ERRORS = (InvalidOperation, OperationFailure, InvalidDocument, NoFile, FileExists, CollectionInvalid)
 # For each parameter whose name is not part of the error message, the words that the message contains
 # instead.
-OTHER_WORDS = {
+WORDS_BY_PARAMETER = {
     "bucket_name": "the name of a collection",
     "client": "is not a MongoClient",
     "database": "is not a Database",
@@ -496,7 +495,7 @@ OTHER_WORDS = {
 
 
 def mentions_parameter(text: str, parameter: str) -> bool:
-    words = OTHER_WORDS.get(parameter)
+    words = WORDS_BY_PARAMETER.get(parameter)
     return bool(re.search(rf"\b{parameter}\b", text)) or (words is not None and words in text)
 
 
@@ -509,14 +508,14 @@ def test_error_about_argument_names_parameter(subject: str, method: str, tested_
     for parameter in parameters_of(kind, method):
         with tested_objects.prepare_call(subject, method, required) as (target, arguments):
             for value in ODD_VALUES:
-                used = target.clone() if subject == "cursor" else target
-                if subject == "session" and used.in_transaction:
-                    used.abort_transaction()
+                receiver = target.clone() if subject == "cursor" else target
+                if subject == "session" and receiver.in_transaction:
+                    receiver.abort_transaction()
                 try:
-                    result = getattr(used, method)(**{**arguments, parameter: value})
+                    result = getattr(receiver, method)(**{**arguments, parameter: value})
                     if isinstance(result, Cursor | CommandCursor):
                         result.to_list()
-                except OTHER_ERRORS:
+                except UNRELATED_ERRORS:
                     pass
                 except Exception as error:
                     if not mentions_parameter(str(error), parameter):

@@ -19,7 +19,7 @@ from tests.support.programs import ROOT, TIMEOUT, environment, run_python
 
 pytestmark = pytest.mark.long
 
-UNREACHABLE = "mongodb://127.0.0.1:1/"
+UNREACHABLE_URI = "mongodb://127.0.0.1:1/"
 # Restore the handler of SIGINT: if a shell runs the tests as a background job, all child processes
 # ignore SIGINT.
 INTERRUPTIBLE_MAIN_JOB = """
@@ -34,9 +34,9 @@ sys.exit(main())
     "arguments", [("-m", "examples.quickstart"), ("examples/quickstart.py",)], ids=["module", "file"]
 )
 def test_quickstart_prints_results_of_embedded_database(arguments):
-    done = run_python(*arguments)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    result = run_python(*arguments)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
     for line in (
         "find_one: {'name': 'Mars', 'moons': 2, 'rocky': True}",
         "find, sorted: ['Earth', 'Mars', 'Venus']",
@@ -47,18 +47,18 @@ def test_quickstart_prints_results_of_embedded_database(arguments):
         "aggregate: 3 giant planets with 397 moons",
         "100 inserts by 20 greenlets: now 106 documents",
     ):
-        assert line in done.stdout.splitlines()
+        assert line in result.stdout.splitlines()
 
 
 def test_quickstart_removes_its_collections_from_existing_database(database, client):
-    done = run_python("-m", "examples.quickstart", uri=database)
-    assert done.returncode == 0, done.stderr
-    left = client.gmongo_examples.list_collection_names()
-    assert not [name for name in left if name.startswith("planets_")]
+    result = run_python("-m", "examples.quickstart", uri=database)
+    assert result.returncode == 0, result.stderr
+    remaining_names = client.gmongo_examples.list_collection_names()
+    assert not [name for name in remaining_names if name.startswith("planets_")]
 
 
 @pytest.mark.parametrize(
-    ("options", "server", "processes", "patched"),
+    ("options", "server", "processes", "patch_note"),
     [
         ((), "gunicorn, 2 gevent workers,", 2, "(patched)"),
         (("--preload",), "gunicorn, 2 gevent workers, preloaded,", 2, "(patched)"),
@@ -66,37 +66,37 @@ def test_quickstart_removes_its_collections_from_existing_database(database, cli
     ],
     ids=["gunicorn", "preload", "pywsgi"],
 )
-def test_main_job_stores_every_document(options, server, processes, patched):
-    done = run_python("-m", "examples.main_job", "--requests", "60", "--concurrency", "10", *options)
-    assert done.returncode == 0, done.stdout + done.stderr
-    table = dict(row for row in map(table_cells, done.stdout.splitlines()) if row is not None)
-    assert server in done.stdout
-    assert done.stdout.count(patched) == processes
+def test_main_job_stores_every_document(options, server, processes, patch_note):
+    result = run_python("-m", "examples.main_job", "--requests", "60", "--concurrency", "10", *options)
+    assert result.returncode == 0, result.stdout + result.stderr
+    table = dict(row for row in map(table_cells, result.stdout.splitlines()) if row is not None)
+    assert server in result.stdout
+    assert result.stdout.count(patch_note) == processes
     assert table["requests"] == "60"
     assert table["failures"] == "0"
     assert table["documents stored"] == "30 of 30 posted"
-    assert done.stdout.splitlines()[-1] == "all is well"
+    assert result.stdout.splitlines()[-1] == "all is well"
 
 
 def test_main_job_removes_its_notes_from_existing_database(database, client):
-    done = run_python("-m", "examples.main_job", "--requests", "20", "--server", "pywsgi", uri=database)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(rf"^database: MONGODB_URI, version \S+, {re.escape(database)}$", done.stdout, re.MULTILINE)
+    result = run_python("-m", "examples.main_job", "--requests", "20", "--server", "pywsgi", uri=database)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert re.search(rf"^database: MONGODB_URI, version \S+, {re.escape(database)}$", result.stdout, re.MULTILINE)
     assert client.gmongo_examples.notes.count_documents({"topic": {"$regex": "^main job"}}) == 0
 
 
 def test_main_job_without_database_prints_selection_error():
-    done = run_python("-m", "examples.main_job", uri=UNREACHABLE)
-    assert done.returncode == 1
-    assert "ServerSelectionTimeoutError" in done.stdout
-    assert "topology_type: Unknown" in " ".join(done.stdout.split())
+    result = run_python("-m", "examples.main_job", uri=UNREACHABLE_URI)
+    assert result.returncode == 1
+    assert "ServerSelectionTimeoutError" in result.stdout
+    assert "topology_type: Unknown" in " ".join(result.stdout.split())
 
 
 def test_main_job_stops_at_its_time_limit():
-    done = run_python("-m", "examples.main_job", "--requests", "100000", "--time-limit", "3")
-    assert done.returncode == 1
-    assert "not finished after 3 seconds" in done.stdout
-    assert "Traceback" not in done.stderr
+    result = run_python("-m", "examples.main_job", "--requests", "100000", "--time-limit", "3")
+    assert result.returncode == 1
+    assert "not finished after 3 seconds" in result.stdout
+    assert "Traceback" not in result.stderr
 
 
 def test_interrupted_main_job_stops_its_processes_and_removes_its_files(tmp_path, monkeypatch):
@@ -170,7 +170,10 @@ def test_application_rejects_invalid_note_with_400(http_client, invalid_note, me
 @pytest.mark.parametrize("note_id", ["nonsense", "0123456789abcdef01234567"])
 def test_application_returns_404_for_missing_note(http_client, note_id):
     missing = http_client.get(f"/notes/{note_id}")
-    assert (missing.status_code, missing.json) == (404, {"error": f"the note {note_id} does not exist"})
+    assert (missing.status_code, missing.json) == (
+        404,
+        {"error": f"the note {note_id} does not exist"},
+    )
 
 
 def test_health_page_shows_topology_and_pools(http_client, wsgi_app):
@@ -179,17 +182,17 @@ def test_health_page_shows_topology_and_pools(http_client, wsgi_app):
     assert health.json["status"] == "ok"
     assert health.json["topology"] == wsgi_app.client.topology_description.topology_type_name
     assert health.json["patched"] is False
-    known = {server["address"]: server for server in health.json["servers"]}
-    assert known and all(server["type"] != "Unknown" for server in known.values())
+    known_servers = {server["address"]: server for server in health.json["servers"]}
+    assert known_servers and all(server["type"] != "Unknown" for server in known_servers.values())
     for pool in health.json["pools"]:
-        assert pool["address"] in known
+        assert pool["address"] in known_servers
         assert pool["total"] == pool["available"] + pool["in_use"] + pool["pending"] >= 1
         assert pool["state"] == "ready"
         assert pool["waiting"] == 0
 
 
 def test_application_returns_503_without_database(http_client, wsgi_app, monkeypatch):
-    with MongoClient(UNREACHABLE, serverSelectionTimeoutMS=50) as disconnected:
+    with MongoClient(UNREACHABLE_URI, serverSelectionTimeoutMS=50) as disconnected:
         monkeypatch.setattr(wsgi_app, "client", disconnected)
         monkeypatch.setattr(wsgi_app, "notes", disconnected.gmongo_examples.notes)
         for response in (
@@ -197,4 +200,7 @@ def test_application_returns_503_without_database(http_client, wsgi_app, monkeyp
             http_client.post("/notes", json={"text": "x"}),
             http_client.get("/notes"),
         ):
-            assert (response.status_code, response.json) == (503, {"error": "the database is not available"})
+            assert (response.status_code, response.json) == (
+                503,
+                {"error": "the database is not available"},
+            )

@@ -113,14 +113,14 @@ def test_close_raises_file_exists_if_another_upload_used_the_id(bucket):
 
 
 class FailingSource:
-    """Source of an upload, whose first read succeeds, and whose later reads raise an error."""
+    """Upload source. The first read succeeds, and later reads raise an error."""
 
     def __init__(self):
-        self.reads = 0
+        self.read_count = 0
 
     def read(self, size):
-        self.reads += 1
-        if self.reads > 1:
+        self.read_count += 1
+        if self.read_count > 1:
             raise OSError("disk")
         return b"x" * 5_000_000
 
@@ -138,13 +138,13 @@ def test_kill_of_greenlet_that_reads_source_aborts_the_upload(bucket, files_data
 
     class BlockingSource(FailingSource):
         def read(self, size):
-            if self.reads:
+            if self.read_count:
                 gevent.sleep(60)
             return super().read(size)
 
     source = BlockingSource()
     writer = gevent.spawn(file.write, source)
-    eventually(lambda: source.reads and files_database.fs.chunks.count_documents({}) == 5)
+    eventually(lambda: source.read_count and files_database.fs.chunks.count_documents({}) == 5)
     writer.kill()
     with pytest.raises(InvalidOperation, match=r"^the upload was interrupted by GreenletExit: abort it, and upload"):
         file.close()
@@ -156,8 +156,8 @@ def test_failed_upload_raises_first_error_until_abort(client, files_database, fa
     file = GridFS(files_database).new_file(_id=5)
     file.write(b"x" * 17 * DEFAULT_CHUNK_SIZE)  # exactly the data of one insert command
     fail(client, "insert", errorCode=8000)
-    first = file.close if failing_insert == "file document" else lambda: file.write(b"x" * 5_000_000)
-    for attempt in (first, file.close, lambda: file.write(b"x")):
+    first_call = file.close if failing_insert == "file document" else lambda: file.write(b"x" * 5_000_000)
+    for attempt in (first_call, file.close, lambda: file.write(b"x")):
         with pytest.raises(OperationFailure, match="fail point") as caught:
             attempt()
         assert caught.value.code == 8000 and not file.closed
@@ -202,10 +202,10 @@ def test_chunks_stored_after_interruption_are_removed(monkeypatch):
         with MongoClient(*server.address) as client:
             file = GridFSBucket(client.test).open_upload_stream("f", 1_000_000)
             uploader = gevent.spawn(file.write, b"x" * 5_000_000)
-            sent = [chunk["_id"] for chunk in server.wait_for("insert")["documents"]]
+            chunk_ids = [chunk["_id"] for chunk in server.wait_for("insert")["documents"]]
             uploader.kill()
             server.wait_for("delete", 2)
-            query = {"files_id": file._id, "_id": {"$in": sent}}
+            query = {"files_id": file._id, "_id": {"$in": chunk_ids}}
             assert [each["deletes"][0]["q"] for each in server.commands("delete")] == [query] * 2
 
 

@@ -45,7 +45,7 @@ def client() -> Iterator[MongoClient[Any]]:
         yield client
 
 
-FROM_DATABASE: dict[str, Callable[[Database[Any]], Any]] = {
+DERIVATIONS_FROM_DATABASE: dict[str, Callable[[Database[Any]], Any]] = {
     "attribute": lambda database: database.c,
     "item": lambda database: database["c"],
     "get_collection": lambda database: database.get_collection("c"),
@@ -54,13 +54,13 @@ FROM_DATABASE: dict[str, Callable[[Database[Any]], Any]] = {
     "collection": lambda database: Collection(database, "c"),
     "watched namespace": lambda database: database._stream_target()[0],
 }
-FROM_COLLECTION: dict[str, Callable[[Collection[Any]], Any]] = {
+DERIVATIONS_FROM_COLLECTION: dict[str, Callable[[Collection[Any]], Any]] = {
     "attribute": lambda collection: collection.sub,
     "item": lambda collection: collection["sub"],
     "with_options": lambda collection: collection.with_options(),
     "watched namespace": lambda collection: collection._stream_target()[0],
 }
-WITH_OPTIONS: dict[str, Callable[..., Any]] = {
+FACTORIES_WITH_OPTIONS: dict[str, Callable[..., Any]] = {
     "get_database": lambda client, **options: client.get_database("d", **options),
     "get_default_database": lambda client, **options: client.get_default_database(**options),
     "Database": lambda client, **options: Database(client, "d", **options),
@@ -71,14 +71,14 @@ WITH_OPTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("derive", FROM_DATABASE.values(), ids=FROM_DATABASE)
+@pytest.mark.parametrize("derive", DERIVATIONS_FROM_DATABASE.values(), ids=DERIVATIONS_FROM_DATABASE)
 def test_collection_inherits_database_options(client: MongoClient[Any], derive: Callable[[Database[Any]], Any]) -> None:
     derived = derive(client.get_database("d", **OWN_OPTIONS))
     assert options_of(derived) == OWN_OPTIONS
     assert options_of(derived.with_options()) == OWN_OPTIONS
 
 
-@pytest.mark.parametrize("derive", FROM_COLLECTION.values(), ids=FROM_COLLECTION)
+@pytest.mark.parametrize("derive", DERIVATIONS_FROM_COLLECTION.values(), ids=DERIVATIONS_FROM_COLLECTION)
 def test_objects_derived_from_collection_inherit_collection_options(
     client: MongoClient[Any], derive: Callable[[Collection[Any]], Any]
 ) -> None:
@@ -88,7 +88,7 @@ def test_objects_derived_from_collection_inherit_collection_options(
     assert derived.name.removeprefix("c.") in ("c", "sub") and derived.database == collection.database
 
 
-@pytest.mark.parametrize("make_object", WITH_OPTIONS.values(), ids=WITH_OPTIONS)
+@pytest.mark.parametrize("make_object", FACTORIES_WITH_OPTIONS.values(), ids=FACTORIES_WITH_OPTIONS)
 @pytest.mark.parametrize("name", OWN_OPTIONS)
 def test_argument_replaces_one_option_and_keeps_other_options(
     client: MongoClient[Any], make_object: Callable[..., Any], name: str

@@ -129,11 +129,11 @@ def test_address_of_client_with_two_mongos_raises_invalid_operation() -> None:
             _ = client.address
 
 
-UNCONNECTED: Any = MongoClient("a", connect=False)
+UNCONNECTED_CLIENT: Any = MongoClient("a", connect=False)
 
 
 def test_copy_of_client_is_the_same_object() -> None:
-    assert copy.copy(UNCONNECTED) is UNCONNECTED
+    assert copy.copy(UNCONNECTED_CLIENT) is UNCONNECTED_CLIENT
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_copy_of_client_is_the_same_object() -> None:
         (lambda: MongoClient(""), ConfigurationError, "host must not be empty"),
         *(
             (
-                lambda name=name: getattr(UNCONNECTED.d.x, name)(),
+                lambda name=name: getattr(UNCONNECTED_CLIENT.d.x, name)(),
                 TypeError,
                 f"'Collection' object is not callable: {rest}",
             )
@@ -156,7 +156,7 @@ def test_copy_of_client_is_the_same_object() -> None:
             }.items()
         ),
         (
-            lambda: UNCONNECTED.d.create_colection(),
+            lambda: UNCONNECTED_CLIENT.d.create_colection(),
             TypeError,
             "'Collection' object is not callable: Database has no method",
         ),
@@ -203,10 +203,10 @@ def test_close_without_known_server_sends_no_end_sessions(monkeypatch: pytest.Mo
     client: MongoClient[Any] = MongoClient("127.0.0.1:1", connect=False)
     client.start_session().end_session()
     assert len(client._executor.sessions._idle) == 1
-    sent: list[Any] = []
-    monkeypatch.setattr(client._executor, "run", sent.append)
+    run_operations: list[Any] = []
+    monkeypatch.setattr(client._executor, "run", run_operations.append)
     client.close()
-    assert sent == []
+    assert run_operations == []
     assert client._topology.closed
 
 

@@ -74,7 +74,10 @@ def test_writes_succeed_on_new_primary_after_primary_stops(replica_set):
 def test_cursor_on_removed_member_raises_auto_reconnect(streaming_set):
     member = streaming_set.members[1]
     for each in streaming_set.members:
-        each.replies["find"] = {"ok": 1, "cursor": {"id": 9, "ns": "db.c", "firstBatch": [{"_id": 0}]}}
+        each.replies["find"] = {
+            "ok": 1,
+            "cursor": {"id": 9, "ns": "db.c", "firstBatch": [{"_id": 0}]},
+        }
     with connect_and_discover(streaming_set) as client:
         streaming_set.reconfigure([streaming_set.members[0], member])
         eventually(lambda: len(client.nodes) == 2)

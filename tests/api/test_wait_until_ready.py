@@ -18,7 +18,10 @@ NOT_READY_PATTERN = r"not ready within the limit of 200 ms \(timeout of wait_unt
 
 
 def test_ready_client_has_min_pool_size_connections_to_each_available_server() -> None:
-    with Deployment.replica_set(3) as deployment, MongoClient(deployment.uri, minPoolSize=3) as client:
+    with (
+        Deployment.replica_set(3) as deployment,
+        MongoClient(deployment.uri, minPoolSize=3) as client,
+    ):
         client.wait_until_ready()
         ready = [pool for pool in client.pool_stats() if pool["state"] == "ready"]
         assert ready

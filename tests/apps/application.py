@@ -28,9 +28,9 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
     while name == "block":
         _sleep(0.1)
     notes.insert_one({"_id": name})
-    found = notes.find_one({"_id": name})
+    document = notes.find_one({"_id": name})
     start_response("200 OK", [("Content-Type", "text/plain"), ("Connection", "close")])
-    return [f"{os.getpid()} {found and found['_id']}".encode()]
+    return [f"{os.getpid()} {document and document['_id']}".encode()]
 
 
 def serve() -> None:

@@ -103,14 +103,14 @@ def hosted(
 
 
 def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 def request_document(port: int, name: str, dropped: list[str] | None = None) -> tuple[int, str]:
-    """Send a request. Return the ID of the process that answered, and the document that the process
-    read.
+    """Send a request. Return the ID of the process that answered, and the ID of the document that the
+    process read.
 
     Like a proxy, the function repeats the request if the connection ends without an answer, because
     a server that reloads drops waiting connections.
@@ -130,8 +130,8 @@ def request_document(port: int, name: str, dropped: list[str] | None = None) -> 
     head, _, body = answer.decode().partition("\r\n\r\n")
     if " 200 " not in head.splitlines()[0]:
         raise AssertionError(f"{name}: {answer!r}")
-    process, _, found = body.partition(" ")
-    return int(process), found
+    process, _, document_id = body.partition(" ")
+    return int(process), document_id
 
 
 def _request(port: int, name: str) -> bytes:
@@ -170,9 +170,9 @@ class Load:
         number = 0
         while not self._block_has_ended:
             name = f"{visitor}-{(number := number + 1)}-{os.urandom(4).hex()}"
-            process, found = request_document(self._port, name, self.dropped)
-            if found != name:
-                raise AssertionError(f"requested the document {name!r}, but got {found!r}")
+            process, document_id = request_document(self._port, name, self.dropped)
+            if document_id != name:
+                raise AssertionError(f"requested the document {name!r}, but got {document_id!r}")
             self.answered_by.append(process)
 
     def recent_processes(self, count: int = 20) -> set[int]:
@@ -207,9 +207,9 @@ def owners_of_connections(deployment: Deployment, processes: set[int]) -> list[s
     socket is open.
     """
     sockets = {process: _socket_inodes(process) for process in processes}
-    ends = _inodes_by_local_port({member.port for member in deployment.members})
+    inode_by_local_port = _inodes_by_local_port({member.port for member in deployment.members})
     return [
-        {process for process, held in sockets.items() if ends.get(port) in held}
+        {process for process, inodes in sockets.items() if inode_by_local_port.get(port) in inodes}
         for port in open_connections(deployment)
     ]
 
@@ -217,7 +217,7 @@ def owners_of_connections(deployment: Deployment, processes: set[int]) -> list[s
 def _inodes_by_local_port(servers: set[int]) -> dict[int, str]:
     """Return the socket inode of each TCP connection to servers, by local port (see ``man 5 proc``).
 
-    The result omits connections to other servers, because their local ports may be equal.
+    Omit connections to other servers, because connections to different servers may share a local port.
 
     :param servers: the ports of the servers.
     """
@@ -233,13 +233,13 @@ def _socket_inodes(process: int) -> set[str]:
     """Return the inodes of the sockets of a process. Return an empty set for a process that has
     ended.
     """
-    held = set()
+    inodes = set()
     try:
         for descriptor in Path(f"/proc/{process}/fd").iterdir():
-            held.add(_link_target(descriptor).removeprefix("socket:[").rstrip("]"))
+            inodes.add(_link_target(descriptor).removeprefix("socket:[").rstrip("]"))
     except OSError:
         pass
-    return held
+    return inodes
 
 
 def _link_target(descriptor: Path) -> str:

@@ -32,21 +32,21 @@ def task_results(deployment):
 class Broker:
     """Broker that sends complete messages to the worker.
 
-    The broker writes each message to its own folder, and then moves the file to the worker's folder.
+    The broker writes each message to a private folder, and then moves the file to the worker's folder.
     """
 
     def __init__(self, folder: Path) -> None:
         from .tasks import celery_app
 
-        self.queue, self._desk = folder / "queue", folder / "desk"
+        self.queue, self._outbox = folder / "queue", folder / "outbox"
         self.queue.mkdir()
-        self._desk.mkdir()
-        self._app = celery_app(str(self._desk))
+        self._outbox.mkdir()
+        self._app = celery_app(str(self._outbox))
 
     def send(self, numbers: range) -> None:
         for number in numbers:
             self._app.send_task("hosted.note", [number])
-        for message in list(self._desk.glob("*.msg")):
+        for message in list(self._outbox.glob("*.msg")):
             message.rename(self.queue / message.name)
 
 

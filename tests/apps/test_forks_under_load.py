@@ -1,4 +1,4 @@
-"""A process forks during an open transaction, while TLS connections are busy and monitors stream."""
+"""A process that uses a client forks, also in a transaction while TLS connections are busy."""
 
 from __future__ import annotations
 

@@ -53,8 +53,8 @@ def connections_belong_to_live_workers(deployment, host):
     """Return True if each connection belongs to exactly one live worker, and each live worker has a
     connection.
     """
-    found = owners_of_connections(deployment, {host.process.pid, *started_workers(host)})
-    return {frozenset(each) for each in found} == {
+    owners = owners_of_connections(deployment, {host.process.pid, *started_workers(host)})
+    return {frozenset(each) for each in owners} == {
         frozenset({each}) for each in living_processes(started_workers(host))
     }
 

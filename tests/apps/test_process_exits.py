@@ -1,5 +1,5 @@
-"""A process with an open client and running operations ends without output, and leaves no
-connection.
+"""A process with an open client and running operations ends without errors or warnings, and leaves
+no connection.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ ENDING_PROGRAMS = {
     "sys.exit": ("kept = begin(); sys.exit(3)", 3),
     "sys.exit in greenlet": ("kept = begin(); gevent.spawn(sys.exit, 3).join(); gevent.sleep(60)", 3),
     "hub destroyed": ("kept = begin(); destroy()", 0),
-    "hub destroyed and new hub used": ("kept = begin(); destroy(); gevent.sleep(0.1); more = begin()", 0),
+    "hub destroyed and new hub used": (
+        "kept = begin(); destroy(); gevent.sleep(0.1); more = begin()",
+        0,
+    ),
 }
 # Programs in which a native thread ends. The programs run only without gevent's patches, because a
 # patched process has no native threads.
@@ -52,8 +55,16 @@ THREAD_PROGRAMS = {
 # status.
 SIGNAL_CASES = {
     "SIGTERM without handler": ("", signal.SIGTERM, -signal.SIGTERM),
-    "SIGTERM with signal handler": ("signal.signal(signal.SIGTERM, lambda *_: sys.exit(4))", signal.SIGTERM, 4),
-    "SIGTERM with gevent handler": ("gevent.signal_handler(signal.SIGTERM, sys.exit, 4)", signal.SIGTERM, 4),
+    "SIGTERM with signal handler": (
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(4))",
+        signal.SIGTERM,
+        4,
+    ),
+    "SIGTERM with gevent handler": (
+        "gevent.signal_handler(signal.SIGTERM, sys.exit, 4)",
+        signal.SIGTERM,
+        4,
+    ),
     "SIGTERM with closed client": (
         "gevent.signal_handler(signal.SIGTERM, lambda: (kept[0].close(), sys.exit(4)))",
         signal.SIGTERM,
@@ -74,9 +85,9 @@ def run_program(deployment, tmp_path, lines):
 
 
 @pytest.mark.parametrize("is_patched", [True, False], ids=["patched", "not patched"])
-@pytest.mark.parametrize("last_statements", ENDING_PROGRAMS.values(), ids=ENDING_PROGRAMS)
-def test_ending_process_closes_connections_silently(silent_deployment, tmp_path, last_statements, is_patched):
-    lines, status = last_statements
+@pytest.mark.parametrize("ending_program", ENDING_PROGRAMS.values(), ids=ENDING_PROGRAMS)
+def test_ending_process_closes_connections_silently(silent_deployment, tmp_path, ending_program, is_patched):
+    lines, status = ending_program
     with run_program(silent_deployment, tmp_path, f"{patch_statement(is_patched)}\n{lines}") as host:
         assert host.process.wait() == status
         until(lambda: not open_connections(silent_deployment))
@@ -92,11 +103,13 @@ def test_ending_thread_closes_connections_silently(silent_deployment, tmp_path, 
 
 
 @pytest.mark.parametrize("is_patched", [True, False], ids=["patched", "not patched"])
-@pytest.mark.parametrize("reaction", SIGNAL_CASES.values(), ids=SIGNAL_CASES)
-def test_signalled_process_closes_connections_silently(silent_deployment, tmp_path, reaction, is_patched):
-    lines, number, status = reaction
+@pytest.mark.parametrize("signal_case", SIGNAL_CASES.values(), ids=SIGNAL_CASES)
+def test_signalled_process_closes_connections_silently(silent_deployment, tmp_path, signal_case, is_patched):
+    lines, number, status = signal_case
     with run_program(
-        silent_deployment, tmp_path, f"{patch_statement(is_patched)}\n{lines}\nkept = begin()\ngevent.sleep(60)"
+        silent_deployment,
+        tmp_path,
+        f"{patch_statement(is_patched)}\n{lines}\nkept = begin()\ngevent.sleep(60)",
     ) as host:
         until(lambda: "begun" in host.lines)
         host.signal(number)

@@ -47,8 +47,8 @@ def test_each_worker_exports_metrics_and_page_shows_all_workers(options: Any, tm
             count_lines = [line for each in endpoints for line in fetch(each).splitlines() if is_insert_count(line)]
             assert sum(float(line.rsplit(" ", 1)[1]) for line in count_lines) == 10
             assert "db_client_connection_count" in "".join(map(fetch, endpoints))
-            shown = until(lambda: len(found := worker_processes_of(service)) == 2 and found)
-            assert set(map(str, shown)) == set(host.matches(r"Booting worker with pid: (\d+)"))
+            worker_ids = until(lambda: len(found := worker_processes_of(service)) == 2 and found)
+            assert set(map(str, worker_ids)) == set(host.matches(r"Booting worker with pid: (\d+)"))
 
 
 def is_insert_count(line: str) -> bool:

@@ -31,9 +31,9 @@ from .hosting import (
 )
 
 UWSGI = shutil.which("uwsgi") or shutil.which("uwsgi", path=str(Path(sys.executable).parent))
-SERVER = ("--master", "--processes", "2", "--gevent", "100", "--home", sys.prefix, "--disable-logging")
+SERVER_OPTIONS = ("--master", "--processes", "2", "--gevent", "100", "--home", sys.prefix, "--disable-logging")
 GRACEFUL_STOP_OPTIONS = ("--hook-master-start", "unix_signal:15 gracefully_kill_them_all")
-APPLICATION = ("--module", "tests.apps.application:application")
+APPLICATION_OPTIONS = ("--module", "tests.apps.application:application")
 
 
 def output_of(option: str) -> str:
@@ -71,7 +71,7 @@ def port():
 def start_uwsgi(deployment, tmp_path, port):
     def start(*options, **environment):
         listen = ("--http-socket", f"127.0.0.1:{port}")
-        arguments = (*SERVER, *GRACEFUL_STOP_OPTIONS, *listen, *APPLICATION, *options)
+        arguments = (*SERVER_OPTIONS, *GRACEFUL_STOP_OPTIONS, *listen, *APPLICATION_OPTIONS, *options)
         return hosted(deployment, tmp_path / "log", *arguments, program=(UWSGI,), **environment)
 
     return start
@@ -83,11 +83,11 @@ def started_workers(host):
 
 
 def two_workers(host, earlier_workers=frozenset()):
-    """Return the process IDs of the two workers after `earlier_workers`, or False until both have
-    started.
+    """Return the process IDs of two workers that are not in `earlier_workers`, or False until both
+    have started.
     """
-    found = started_workers(host) - earlier_workers
-    return len(found) == 2 and found
+    new_workers = started_workers(host) - earlier_workers
+    return len(new_workers) == 2 and new_workers
 
 
 def assert_each_connection_has_one_owner(deployment, host, live_workers):
@@ -113,9 +113,9 @@ FORK_CASES = {
 }
 
 
-@pytest.mark.parametrize("fork", FORK_CASES.values(), ids=[each.replace(" ", "-") for each in FORK_CASES])
-def test_after_reload_each_new_worker_and_no_old_worker_has_connections(start_uwsgi, deployment, port, fork):
-    options, use = fork
+@pytest.mark.parametrize("fork_case", FORK_CASES.values(), ids=[each.replace(" ", "-") for each in FORK_CASES])
+def test_after_reload_each_new_worker_and_no_old_worker_has_connections(start_uwsgi, deployment, port, fork_case):
+    options, use = fork_case
     with start_uwsgi(*options, HOSTED_USE=use) as host:
         with Load(port) as load:
             before = until(lambda: two_workers(host))
@@ -133,9 +133,9 @@ def test_after_reload_each_new_worker_and_no_old_worker_has_connections(start_uw
 
 def test_fork_without_hook_shares_no_connection(start_uwsgi, deployment, port):
     with start_uwsgi(HOSTED_USE="import") as host:
-        started, answered, names = until(lambda: two_workers(host)), set(), itertools.count()
+        started, answered, numbers = until(lambda: two_workers(host)), set(), itertools.count()
         while not started <= answered:
-            answered.add(request_document(port, f"note-{next(names)}")[0])
+            answered.add(request_document(port, f"note-{next(numbers)}")[0])
         processes = {host.process.pid, *started}
         assert [each for each in owners_of_connections(deployment, processes) if len(each) > 1] == []
 

@@ -12,9 +12,9 @@ from typing import Any
 from gmongo.auth.scram import prepared_password
 from tests.support.server import ScriptedServer
 
-REFUSED = {"ok": 0, "errmsg": "Authentication failed.", "code": 18, "codeName": "AuthenticationFailed"}
-DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
-ITERATIONS = 4096
+REFUSAL_REPLY = {"ok": 0, "errmsg": "Authentication failed.", "code": 18, "codeName": "AuthenticationFailed"}
+DIGEST_NAMES = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
+ITERATION_COUNT = 4096
 
 
 class ServerConversation:
@@ -22,7 +22,7 @@ class ServerConversation:
 
     def __init__(self, server: AuthServer, mechanism: str, payload: bytes) -> None:
         self.server = server
-        self.digest = DIGESTS[mechanism]
+        self.digest = DIGEST_NAMES[mechanism]
         self.first_bare = payload.decode()[3:]
         fields = dict(field.split("=", 1) for field in self.first_bare.split(","))
         self.username = fields["n"].replace("=2C", ",").replace("=3D", "=")
@@ -31,7 +31,7 @@ class ServerConversation:
 
     def first_message_payload(self) -> bytes:
         salt = base64.b64encode(self.server.salt).decode()
-        self.first_message = f"r={self.nonce},s={salt},i={ITERATIONS}"
+        self.first_message = f"r={self.nonce},s={salt},i={ITERATION_COUNT}"
         return self.first_message.encode()
 
     def final_message_payload(self, payload: bytes) -> bytes | None:
@@ -40,15 +40,15 @@ class ServerConversation:
         if password is None or without_proof != f"c=biws,r={self.nonce}":
             return None
         prepared = prepared_password(self.mechanism, self.username, password)
-        salted = hashlib.pbkdf2_hmac(self.digest, prepared, self.server.salt, ITERATIONS)
-        client_key = hmac.digest(salted, b"Client Key", self.digest)
-        stored = hashlib.new(self.digest, client_key).digest()
-        signed = f"{self.first_bare},{self.first_message},{without_proof}".encode()
-        signature = hmac.digest(stored, signed, self.digest)
+        salted_password = hashlib.pbkdf2_hmac(self.digest, prepared, self.server.salt, ITERATION_COUNT)
+        client_key = hmac.digest(salted_password, b"Client Key", self.digest)
+        stored_key = hashlib.new(self.digest, client_key).digest()
+        auth_message = f"{self.first_bare},{self.first_message},{without_proof}".encode()
+        signature = hmac.digest(stored_key, auth_message, self.digest)
         if bytes(a ^ b for a, b in zip(client_key, signature, strict=True)) != base64.b64decode(proof):
             return None
-        server_key = hmac.digest(salted, b"Server Key", self.digest)
-        return b"v=" + base64.b64encode(hmac.digest(server_key, signed, self.digest))
+        server_key = hmac.digest(salted_password, b"Server Key", self.digest)
+        return b"v=" + base64.b64encode(hmac.digest(server_key, auth_message, self.digest))
 
 
 class AuthServer(ScriptedServer):
@@ -72,7 +72,7 @@ class AuthServer(ScriptedServer):
         if name == "handshake":
             requested_user = command.get("saslSupportedMechs")
             if requested_user is not None and requested_user.split(".", 1)[1] in self.users:
-                reply["saslSupportedMechs"] = list(DIGESTS)
+                reply["saslSupportedMechs"] = list(DIGEST_NAMES)
             speculation = command.get("speculativeAuthenticate")
             if speculation is not None and "saslStart" in speculation and self.speculates:
                 answer = self.start_conversation(speculation)
@@ -81,11 +81,11 @@ class AuthServer(ScriptedServer):
         return reply
 
     def start_conversation(self, command: dict[str, Any]) -> dict[str, Any]:
-        if command.get("mechanism") not in DIGESTS:
+        if command.get("mechanism") not in DIGEST_NAMES:
             return super().reply_to("saslStart", command)
         conversation = ServerConversation(self, command["mechanism"], command["payload"])
         if conversation.username not in self.users:
-            return dict(REFUSED)
+            return dict(REFUSAL_REPLY)
         number = next(self.conversation_ids)
         self.conversations[number] = conversation
         return {"ok": 1, "conversationId": number, "done": False, "payload": conversation.first_message_payload()}
@@ -96,5 +96,5 @@ class AuthServer(ScriptedServer):
             return {"ok": 1, "conversationId": number, "done": True, "payload": b""}
         final = self.conversations[number].final_message_payload(command["payload"])
         if final is None:
-            return dict(REFUSED)
+            return dict(REFUSAL_REPLY)
         return {"ok": 1, "conversationId": number, "done": self.skips_empty_exchange, "payload": final}

@@ -1,4 +1,4 @@
-"""Fork a process that has an authenticated client with TLS.
+"""A process forks before, during or after the first operation of a client with TLS and a user.
 
 The client in the child process must open and authenticate its own connections.
 """
@@ -16,7 +16,7 @@ from gmongo.testing import Deployment
 
 pytest.importorskip("trustme")
 
-PROGRAM = """
+FORK_PROGRAM = """
 import os, sys, gevent
 from gmongo import MongoClient
 from gmongo.auth.scram import ScramKeys
@@ -63,7 +63,7 @@ def test_forked_child_authenticates_with_own_connections(fork_time):
     warning_options = ["-W", "error"] if fork_time != "during" else []
     with Deployment.standalone(users={"ann": "pencil"}, tls=True) as deployment:
         child = gevent.subprocess.Popen(
-            [sys.executable, *warning_options, "-c", PROGRAM, deployment.uri, fork_time],
+            [sys.executable, *warning_options, "-c", FORK_PROGRAM, deployment.uri, fork_time],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

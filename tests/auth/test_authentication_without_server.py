@@ -52,12 +52,12 @@ def test_first_authentication_extends_connect_timeout_except_for_arbiter(is_arbi
         assert (
             not setup.login.authenticate.called
             and setup.connection.authentication is None
-            and not connect_limit.next_stage.called
+            and not connect_limit.begin_stage.called
         )
         return
     setup.login.authenticate.assert_called_once_with(setup.authentication._run_command, original_reply, 7.0)
     assert setup.connection.authentication is setup.authentication
-    connect_limit.next_stage.assert_called_once_with(60.0)
+    connect_limit.begin_stage.assert_called_once_with(60.0)
     assert setup.authentication.hello_fields() is setup.login.hello_fields.return_value
 
 

@@ -16,7 +16,7 @@ from gmongo.auth import aws, aws_credentials
 from gmongo.auth.aws import AwsConversation, authorization, region_of
 from gmongo.auth.aws_credentials import AwsCredentials, AwsCredentialsCache
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
-from tests.auth.accounts import REFUSED
+from tests.auth.accounts import REFUSAL_REPLY
 from tests.auth.endpoints import Endpoint
 from tests.support.cases import with_cases
 from tests.support.server import ScriptedServer
@@ -175,7 +175,7 @@ class AwsServer(ScriptedServer):
             self.answer = answer
             expected = AwsCredentials(self.key_id, "SECRET", answer.get("t"))
             if answer["a"] != authorization(expected, self.nonce, "sts.eu-west-1.amazonaws.com", answer["d"]):
-                return dict(REFUSED)
+                return dict(REFUSAL_REPLY)
             return {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
         return super().reply_to(name, command)
 

@@ -7,7 +7,7 @@ import pytest
 
 import gmongo
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure
-from tests.auth.accounts import REFUSED, AuthServer
+from tests.auth.accounts import REFUSAL_REPLY, AuthServer
 from tests.support.cases import with_cases
 from tests.support.pools import checked_out
 from tests.support.server import cut_reply, send_no_reply
@@ -64,7 +64,10 @@ def test_empty_or_saslprep_equivalent_password_authenticates(server, username, p
 
 @pytest.mark.parametrize(("username", "password"), [("ann", "wrong secret"), ("nobody", "wrong secret")])
 def test_wrong_credentials_raise_operation_failure_without_secret(server, username, password):
-    with client_with_login(server, username, password) as client, pytest.raises(OperationFailure) as caught:
+    with (
+        client_with_login(server, username, password) as client,
+        pytest.raises(OperationFailure) as caught,
+    ):
         find_one(client)
     error = caught.value
     assert error.code == 18
@@ -124,14 +127,17 @@ def test_plain_sends_password_to_external_database_after_hello(server):
     server.replies["saslStart"] = lambda command: (
         {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
         if command["payload"] == b"\0ann\0pencil"
-        else dict(REFUSED)
+        else dict(REFUSAL_REPLY)
     )
     with client_with_login(server, authMechanism="PLAIN") as client:
         find_one(client)
     [start] = server.commands("saslStart")
     assert (start["mechanism"], start["$db"]) == ("PLAIN", "$external")
     assert not any("speculativeAuthenticate" in hello for hello in server.commands("handshake"))
-    with client_with_login(server, password="wrong", authMechanism="PLAIN") as client, pytest.raises(OperationFailure):
+    with (
+        client_with_login(server, password="wrong", authMechanism="PLAIN") as client,
+        pytest.raises(OperationFailure),
+    ):
         find_one(client)
 
 
@@ -183,5 +189,8 @@ def test_reauthentication_without_credential_raises_invalid_operation(server):
     with gmongo.MongoClient(*server.address) as client:
         find_one(client)
         [pool] = client._topology.pools()
-        with checked_out(pool) as connection, pytest.raises(InvalidOperation, match="cannot reauthenticate"):
+        with (
+            checked_out(pool) as connection,
+            pytest.raises(InvalidOperation, match="cannot reauthenticate"),
+        ):
             connection.reauthenticate()

@@ -76,7 +76,9 @@ def test_oidc_reauthentication_fetches_second_token(property_name):
     with (
         Deployment.standalone(oidc_tokens={"token-0": "ann", "token-1": "ann"}) as deployment,
         gmongo.MongoClient(
-            deployment.uri, authMechanism="MONGODB-OIDC", authMechanismProperties={property_name: tokens}
+            deployment.uri,
+            authMechanism="MONGODB-OIDC",
+            authMechanismProperties={property_name: tokens},
         ) as client,
     ):
         client.db.c.insert_one({"_id": 1})

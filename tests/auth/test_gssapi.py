@@ -27,10 +27,10 @@ class FakeSecurityContext:
     The context is complete after two tokens, and prefixes a wrapped message with ``wrapped:``.
     """
 
-    created_with = ()
+    init_options = ()
 
     def __init__(self, **arguments):
-        FakeSecurityContext.created_with = (*FakeSecurityContext.created_with, arguments)
+        FakeSecurityContext.init_options = (*FakeSecurityContext.init_options, arguments)
         self.tokens = [b"token-1", b"token-2"]
 
     @property
@@ -52,7 +52,7 @@ class FakeSecurityContext:
 
 @pytest.fixture
 def gssapi_substitute(monkeypatch):
-    FakeSecurityContext.created_with = ()
+    FakeSecurityContext.init_options = ()
     module = SimpleNamespace(
         Name=lambda text, kind: (text, kind),
         NameType=SimpleNamespace(user="user", hostbased_service="service", kerberos_principal="principal"),
@@ -79,9 +79,13 @@ def test_gssapi_conversation_sends_tokens_and_user_name(gssapi_substitute):
     assert client.step(b"challenge", False) == b"token-2"
     assert client.step(b"wrapped:\x07\x00\x10\x00", False) == b"wrapped:\x01\x00\x00\x00ann@REALM"
     assert client.next_command({"done": True, "payload": b""}) is None
-    assert FakeSecurityContext.created_with[0]["name"] == ("mongodb@db.example.com", "service")
-    assert FakeSecurityContext.created_with[0]["creds"] == ("ticket", ("ann@REALM", "user"), "initiate")
-    assert FakeSecurityContext.created_with[0]["usage"] == "initiate" and set(FakeSecurityContext.created_with[0]) == {
+    assert FakeSecurityContext.init_options[0]["name"] == ("mongodb@db.example.com", "service")
+    assert FakeSecurityContext.init_options[0]["creds"] == (
+        "ticket",
+        ("ann@REALM", "user"),
+        "initiate",
+    )
+    assert FakeSecurityContext.init_options[0]["usage"] == "initiate" and set(FakeSecurityContext.init_options[0]) == {
         "name",
         "creds",
         "usage",
@@ -92,8 +96,13 @@ def test_gssapi_library_receives_password_and_service_properties(gssapi_substitu
     gssapi_conversation(
         "secret", SERVICE_HOST="other", SERVICE_NAME="alternate", SERVICE_REALM="ELSEWHERE"
     ).first_payload()
-    assert FakeSecurityContext.created_with[0]["name"] == ("alternate/other@ELSEWHERE", "principal")
-    assert FakeSecurityContext.created_with[0]["creds"] == ("password", ("ann@REALM", "user"), b"secret", "initiate")
+    assert FakeSecurityContext.init_options[0]["name"] == ("alternate/other@ELSEWHERE", "principal")
+    assert FakeSecurityContext.init_options[0]["creds"] == (
+        "password",
+        ("ann@REALM", "user"),
+        b"secret",
+        "initiate",
+    )
 
 
 @pytest.mark.parametrize("offered_layers", [b"wrapped:\x06\x00\x10\x00", b"wrapped:", b"wrapped:\x01"])
@@ -107,7 +116,10 @@ def test_server_that_requires_security_layer_raises_operation_failure(gssapi_sub
 
 @pytest.mark.parametrize(
     ("token", "done", "error_class", "message"),
-    [(b"bad", False, OperationFailure, "GSSAPI: the ticket has expired"), (b"", True, ProtocolError, "too early")],
+    [
+        (b"bad", False, OperationFailure, "GSSAPI: the ticket has expired"),
+        (b"", True, ProtocolError, "too early"),
+    ],
 )
 def test_gssapi_library_error_or_early_end_raises_driver_error(gssapi_substitute, token, done, error_class, message):
     client = gssapi_conversation()
@@ -128,7 +140,7 @@ def test_conversation_that_continues_after_end_raises_protocol_error(gssapi_subs
 
 def test_hello_contains_no_gssapi_token(gssapi_substitute):
     assert SimpleLogin(gssapi_conversation).hello_fields() == {}
-    assert not FakeSecurityContext.created_with
+    assert not FakeSecurityContext.init_options
 
 
 def test_missing_gssapi_token_is_sent_as_empty_payload(gssapi_substitute, monkeypatch):
@@ -158,8 +170,8 @@ def test_host_stays_unchanged_when_dns_query_fails(monkeypatch, canonicalization
 
     replace_dns(monkeypatch, partial(answer_query, "getaddrinfo"), partial(answer_query, "getnameinfo"))
     assert canonical_host("Db", canonicalization_mode) == ("Db" if failing_query == "getaddrinfo" else "db")
-    reverse = failing_query == "getnameinfo" and canonicalization_mode != "forward"
-    assert queries == [("getaddrinfo", "Db", None, 0, 0, 6, 2), ("getnameinfo", ("10.0.0.1", 0), 8)][: 1 + reverse]
+    is_reverse = failing_query == "getnameinfo" and canonicalization_mode != "forward"
+    assert queries == [("getaddrinfo", "Db", None, 0, 0, 6, 2), ("getnameinfo", ("10.0.0.1", 0), 8)][: 1 + is_reverse]
 
 
 def test_missing_gssapi_library_raises_configuration_error(monkeypatch):
@@ -181,13 +193,19 @@ def test_canonicalization_mode_selects_host_name(monkeypatch, canonicalization_m
 
 
 @pytest.mark.parametrize(
-    ("properties", "canonicalization_mode"), [({}, "none"), ({"CANONICALIZE_HOST_NAME": True}, "True")]
+    ("properties", "canonicalization_mode"),
+    [({}, "none"), ({"CANONICALIZE_HOST_NAME": True}, "True")],
 )
 def test_mechanism_property_selects_canonicalization_mode(
     gssapi_substitute, monkeypatch, properties, canonicalization_mode
 ):
     monkeypatch.setattr(
-        gmongo_gssapi, "canonical_host", lambda host, canonicalization_mode: f"{host}-{canonicalization_mode}"
+        gmongo_gssapi,
+        "canonical_host",
+        lambda host, canonicalization_mode: f"{host}-{canonicalization_mode}",
     )
     gssapi_conversation(**properties).first_payload()
-    assert FakeSecurityContext.created_with[0]["name"] == (f"mongodb@db.example.com-{canonicalization_mode}", "service")
+    assert FakeSecurityContext.init_options[0]["name"] == (
+        f"mongodb@db.example.com-{canonicalization_mode}",
+        "service",
+    )

@@ -112,24 +112,24 @@ def test_default_mechanism_selects_strongest_scram_of_user(
     assert speculation["db"] == "db" and speculation["mechanism"] == (
         "SCRAM-SHA-256" if configured_mechanism == "DEFAULT" else configured_mechanism
     )
-    chosen = expected_mechanism if configured_mechanism == "DEFAULT" else configured_mechanism
+    selected_mechanism = expected_mechanism if configured_mechanism == "DEFAULT" else configured_mechanism
     with pytest.raises(CommandSent) as caught:
         login.authenticate(run, hello, None)
-    assert caught.value.args == ("db", chosen)
+    assert caught.value.args == ("db", selected_mechanism)
     with pytest.raises(CommandSent) as caught:
         login.authenticate_again(run, None)
-    assert caught.value.args == ("db", chosen)
+    assert caught.value.args == ("db", selected_mechanism)
 
 
-@pytest.mark.parametrize("second_attempt_fails", [False, True])
+@pytest.mark.parametrize("server_rejects", [False, True])
 @pytest.mark.parametrize("username", [None, "key"])
-def test_rejected_aws_credentials_clear_cache(second_attempt_fails: bool, username: str | None) -> None:
+def test_rejected_aws_credentials_clear_cache(server_rejects: bool, username: str | None) -> None:
     def run(database: str, command: Any) -> Any:
         assert database == "$external"
         if "saslStart" in command:
             nonce = bson.decode(command["payload"])["r"]
             return {"payload": bson.encode({"s": nonce + b"s" * 32, "h": "sts.amazonaws.com"}), "done": False}
-        if second_attempt_fails:
+        if server_rejects:
             raise OperationFailure("no")
         answers.append(bson.decode(command["payload"]))
         return {"payload": b"", "done": True}
@@ -140,14 +140,14 @@ def test_rejected_aws_credentials_clear_cache(second_attempt_fails: bool, userna
     login = AwsLogin(credential, cache)
     assert login.hello_fields() == {}
     for authenticate in (lambda: login.authenticate(run, {}, None), lambda: login.authenticate_again(run, None)):
-        if second_attempt_fails:
+        if server_rejects:
             with pytest.raises(OperationFailure):
                 authenticate()
         else:
             authenticate()
-    assert cache.clear.call_count == (2 if second_attempt_fails else 0)
+    assert cache.clear.call_count == (2 if server_rejects else 0)
     assert [each.get("t") for each in answers] == (
-        [] if second_attempt_fails else [None if username is None else "token"] * 2
+        [] if server_rejects else [None if username is None else "token"] * 2
     )
     assert all(f"Credential={username or 'id'}/" in each["a"] for each in answers)
 

@@ -1,4 +1,4 @@
-"""MONGODB-OIDC: callbacks, the token cache, built-in environments, and reauthentication."""
+"""MONGODB-OIDC: callbacks, the token cache, allowed hosts, and built-in environments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gmongo.auth.credential import DEFAULT_ALLOWED_HOSTS, Credential
 from gmongo.auth.oidc import is_allowed, token_source
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult
 from gmongo.errors import AutoReconnect, ConfigurationError, OperationFailure
-from tests.auth.accounts import REFUSED
+from tests.auth.accounts import REFUSAL_REPLY
 from tests.auth.endpoints import Endpoint
 from tests.support.cases import with_cases
 from tests.support.server import ScriptedServer, cut_reply
@@ -48,7 +48,7 @@ class OidcServer(ScriptedServer):
         if "jwt" not in payload:
             return {"ok": 1, "conversationId": 1, "done": False, "payload": bson.encode(PROVIDER)}
         if payload["jwt"] not in self.valid_tokens:
-            return dict(REFUSED)
+            return dict(REFUSAL_REPLY)
         return {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
 
 
@@ -62,14 +62,14 @@ class Callback(OIDCCallback):
         self.contexts = []
         self.numbers = count(1)
         self.refreshes = refreshes
-        self.running = 0
+        self.running_call_count = 0
 
     def fetch(self, context):
         self.contexts.append(context)
-        self.running += 1
-        assert self.running == 1, "the driver must not run two calls at the same time"
+        self.running_call_count += 1
+        assert self.running_call_count == 1, "the driver must not run two calls at the same time"
         gevent.sleep(0.01)
-        self.running -= 1
+        self.running_call_count -= 1
         number = next(self.numbers)
         return OIDCCallbackResult(f"token-{number}", 60, f"refresh-{number}" if self.refreshes else None)
 
@@ -154,7 +154,7 @@ def test_authentication_error_with_code_other_than_18_keeps_cached_token(server)
     assert len(callback.contexts) == 1
 
 
-class FixedResult(OIDCCallback):
+class FixedResultCallback(OIDCCallback):
     def __init__(self, result):
         self.result = result
 
@@ -175,13 +175,13 @@ class FixedResult(OIDCCallback):
 )
 def test_error_or_invalid_result_of_oidc_callback_raises_error(server, result, error_class, message):
     with (
-        oidc_client(server, {"OIDC_CALLBACK": FixedResult(result)}) as client,
+        oidc_client(server, {"OIDC_CALLBACK": FixedResultCallback(result)}) as client,
         pytest.raises(error_class, match=message),
     ):
         find_one(client)
 
 
-# Tests of human callbacks
+# Tests of allowed hosts
 
 
 @with_cases

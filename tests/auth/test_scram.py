@@ -44,18 +44,24 @@ VECTORS = {
 }
 NONCE, _, SERVER_FIRST, _, SERVER_FINAL = VECTORS["SCRAM-SHA-256"]
 # Replacements for names in braces in the messages of the data file.
-PARTS = {
+MESSAGE_PARTS = {
     "nonce": NONCE,
     "first": SERVER_FIRST,
     "salt": "W22ZaJ0SNY7soEsUEjb6gQ==",
     "proof": SERVER_FINAL[2:],
     "digits": "9" * 5000,
 }
-ERRORS: dict[str, type[Exception]] = {"ProtocolError": ProtocolError, "OperationFailure": OperationFailure}
+ERROR_CLASSES: dict[str, type[Exception]] = {
+    "ProtocolError": ProtocolError,
+    "OperationFailure": OperationFailure,
+}
 
 
 def scram_conversation(
-    mechanism: str = "SCRAM-SHA-256", password: str = "pencil", username: str = "user", nonce: str = NONCE
+    mechanism: str = "SCRAM-SHA-256",
+    password: str = "pencil",
+    username: str = "user",
+    nonce: str = NONCE,
 ) -> ScramConversation:
     return ScramConversation("admin", mechanism, username, password, ScramKeys(), lambda: nonce)
 
@@ -93,8 +99,8 @@ def test_invalid_first_message_of_server_raises_error_before_key_derivation(
     monkeypatch.setattr(hashlib, "pbkdf2_hmac", lambda *_: pytest.fail("derives keys"))
     client = scram_conversation()
     client.first_payload()
-    with pytest.raises(ERRORS[error], match=description):
-        client.step(message.format(**PARTS).encode(), False)
+    with pytest.raises(ERROR_CLASSES[error], match=description):
+        client.step(message.format(**MESSAGE_PARTS).encode(), False)
 
 
 @pytest.mark.parametrize("message", [b"\xff\xfe", b"v=\xff"])
@@ -110,13 +116,13 @@ def test_invalid_last_message_of_server_raises_error(message: str, error: str, d
     client = scram_conversation()
     client.first_payload()
     client.step(SERVER_FIRST.encode(), False)
-    with pytest.raises(ERRORS[error], match=description):
-        client.step(message.format(**PARTS).encode(), True)
+    with pytest.raises(ERROR_CLASSES[error], match=description):
+        client.step(message.format(**MESSAGE_PARTS).encode(), True)
 
 
 def server_final(server_first: str, client_final: bytes) -> bytes:
     """Compute the last message of a server without driver code, from the password of the user."""
-    salted = hashlib.pbkdf2_hmac("sha256", b"pencil", base64.b64decode(PARTS["salt"]), 4096)
+    salted = hashlib.pbkdf2_hmac("sha256", b"pencil", base64.b64decode(MESSAGE_PARTS["salt"]), 4096)
     key = hmac.digest(salted, b"Server Key", "sha256")
     without_proof = client_final[: client_final.index(b",p=")]
     signed = b",".join((f"n=user,r={NONCE}".encode(), server_first.encode(), without_proof))
@@ -157,11 +163,11 @@ def test_default_mechanism_accepts_password_that_only_sha_1_permits() -> None:
     assert commands[0]["mechanism"] == "SCRAM-SHA-1" and b",p=" in commands[1]["payload"]
 
 
-# Tests of the derivation of keys
+# Tests of key derivation and SASLprep
 
 
 class DelayedDerivation:
-    """Replacement of the key derivation. Each derivation waits until the test sets `gate`."""
+    """Replacement for the key derivation. Each derivation waits until the test sets `gate`."""
 
     def __init__(self) -> None:
         self.started: list[int] = []
@@ -183,7 +189,9 @@ def derivation(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.real_time
-def test_key_derivation_blocks_neither_event_loop_nor_threadpool_of_hub(derivation: DelayedDerivation) -> None:
+def test_key_derivation_blocks_neither_event_loop_nor_threadpool_of_hub(
+    derivation: DelayedDerivation,
+) -> None:
     """Start more concurrent derivations than the thread pool of the hub has threads."""
     keys, pool = ScramKeys(), get_hub().threadpool
     jobs = [gevent.spawn(keys.derive, "sha256", b"p", b"%d" % number, 1) for number in range(pool.maxsize + 2)]

@@ -31,10 +31,10 @@ from tests.support.cases import with_cases
 class AdjustableClock:
     def __init__(self) -> None:
         self.now = 1000.0
-        self.slept: list[float] = []
+        self.slept_seconds: list[float] = []
 
     def sleep(self, seconds: float) -> None:
-        self.slept.append(round(seconds, 6))
+        self.slept_seconds.append(round(seconds, 6))
         self.now += seconds
 
 
@@ -61,11 +61,21 @@ class SequentialCallback(OIDCCallback):
 
 
 def make_tokens(
-    callback: OIDCCallback, *, is_human: bool = False, username: str | None = None, hosts: Any = ("h",)
+    callback: OIDCCallback,
+    *,
+    is_human: bool = False,
+    username: str | None = None,
+    hosts: Any = ("h",),
 ) -> OidcTokens:
     name = "OIDC_HUMAN_CALLBACK" if is_human else "OIDC_CALLBACK"
     return OidcTokens(
-        Credential("MONGODB-OIDC", "$external", username, None, {name: callback, "ALLOWED_HOSTS": list(hosts)})
+        Credential(
+            "MONGODB-OIDC",
+            "$external",
+            username,
+            None,
+            {name: callback, "ALLOWED_HOSTS": list(hosts)},
+        )
     )
 
 
@@ -82,20 +92,24 @@ def test_oidc_token_is_cached_until_invalidated(clock: AdjustableClock) -> None:
     tokens.invalidate(None)
     assert tokens.access == "token 1"
     tokens.invalidate("token 1")
-    assert tokens.access is None and not clock.slept
+    assert tokens.access is None and not clock.slept_seconds
     assert tokens.get(5.0) == ("token 2", False)
-    assert clock.slept == [0.1]
+    assert clock.slept_seconds == [0.1]
     clock.now += 0.1
     tokens.invalidate("token 2")
     tokens.get(5.0)
-    assert clock.slept == [0.1]
+    assert clock.slept_seconds == [0.1]
 
 
 @pytest.mark.parametrize("is_human", [False, True])
 @pytest.mark.parametrize(("seconds", "expected_timeout"), [(None, 60.0), (5.0, 5.0), (100.0, 60.0), (0, 60.0)])
 @pytest.mark.parametrize("username", [None, "ann"])
 def test_oidc_callback_receives_timeout_username_provider_and_refresh_token(
-    clock: AdjustableClock, is_human: bool, seconds: Any, expected_timeout: float, username: str | None
+    clock: AdjustableClock,
+    is_human: bool,
+    seconds: Any,
+    expected_timeout: float,
+    username: str | None,
 ) -> None:
     callback = SequentialCallback()
     tokens = make_tokens(callback, is_human=is_human, username=username)
@@ -111,22 +125,23 @@ def test_oidc_callback_receives_timeout_username_provider_and_refresh_token(
 
 
 class TokenServer:
-    """Function that replies to SASL commands like a server which accepts only the
-    ``accepted_tokens``.
-    """
+    """Callable that replies to SASL commands like a server that accepts only ``accepted_tokens``."""
 
     def __init__(self, *accepted_tokens: str, code: int = codes.AUTHENTICATION_FAILED) -> None:
         self.accepted_tokens, self.code = accepted_tokens, code
-        self.seen: list[str] = []
+        self.requests: list[str] = []  # the tokens, and "principal" with the user
 
     def __call__(self, database: str, command: Any) -> Any:
         assert database == "$external"
-        sent = bson.decode(command["payload"])
-        if "jwt" not in sent:
-            self.seen.append(f"principal {sent.get('n')}")
-            return {"payload": bson.encode({"issuer": "https://issuer", "clientId": "c"}), "conversationId": 1}
-        self.seen.append(sent["jwt"])
-        if sent["jwt"] not in self.accepted_tokens:
+        payload = bson.decode(command["payload"])
+        if "jwt" not in payload:
+            self.requests.append(f"principal {payload.get('n')}")
+            return {
+                "payload": bson.encode({"issuer": "https://issuer", "clientId": "c"}),
+                "conversationId": 1,
+            }
+        self.requests.append(payload["jwt"])
+        if payload["jwt"] not in self.accepted_tokens:
             raise OperationFailure("refused", self.code)
         return {"payload": b"", "done": True}
 
@@ -137,42 +152,44 @@ def test_machine_login_replaces_rejected_oidc_token(clock: AdjustableClock) -> N
     login = OidcLogin(tokens)
     assert login.hello_fields() == {}
     login.authenticate(server, {}, 5.0)
-    assert server.seen == ["token 1"]
-    again = OidcLogin(tokens)
-    fields = again.hello_fields()["speculativeAuthenticate"]
+    assert server.requests == ["token 1"]
+    second_login = OidcLogin(tokens)
+    fields = second_login.hello_fields()["speculativeAuthenticate"]
     assert bson.decode(fields["payload"]) == {"jwt": "token 1"} and fields["db"] == "$external"
-    again.authenticate(server, {"speculativeAuthenticate": {"done": True}}, 5.0)
-    assert server.seen == ["token 1"]
-    again.authenticate(server, {"speculativeAuthenticate": {"done": False}}, 5.0)
-    again.authenticate(server, {}, 5.0)
-    assert server.seen == ["token 1"] * 3
+    second_login.authenticate(server, {"speculativeAuthenticate": {"done": True}}, 5.0)
+    assert server.requests == ["token 1"]
+    second_login.authenticate(server, {"speculativeAuthenticate": {"done": False}}, 5.0)
+    second_login.authenticate(server, {}, 5.0)
+    assert server.requests == ["token 1"] * 3
     server.accepted_tokens = ("token 2",)
-    again.authenticate(server, {}, 5.0)
-    assert server.seen == ["token 1"] * 4 + ["token 2"] and tokens.access == "token 2"
+    second_login.authenticate(server, {}, 5.0)
+    assert server.requests == ["token 1"] * 4 + ["token 2"] and tokens.access == "token 2"
     server.accepted_tokens = ("token 3",)
-    again.authenticate_again(server, 5.0)
-    assert server.seen[5:] == ["token 3"] and tokens.access == "token 3"
+    second_login.authenticate_again(server, 5.0)
+    assert server.requests[5:] == ["token 3"] and tokens.access == "token 3"
 
 
-def test_human_login_tries_cached_token_then_refresh_token_then_callback(clock: AdjustableClock) -> None:
+def test_human_login_tries_cached_token_then_refresh_token_then_callback(
+    clock: AdjustableClock,
+) -> None:
     callback = SequentialCallback()
     tokens = make_tokens(callback, is_human=True, username="ann")
     login = HumanOidcLogin(tokens, "h")
     assert (login.extra_login_seconds, OidcLogin.extra_login_seconds) == (300.0, 60.0)
     server = TokenServer("token 1")
     login.authenticate(server, {}, None)
-    assert server.seen == ["principal ann", "token 1"] and callback.calls[0].idp_info == PROVIDER
+    assert server.requests == ["principal ann", "token 1"] and callback.calls[0].idp_info == PROVIDER
     login.authenticate(server, {}, None)  # the login uses the cached token
-    assert server.seen[2:] == ["token 1"]
+    assert server.requests[2:] == ["token 1"]
     server.accepted_tokens = ("token 2",)
     # The server rejects the cached token, and the refresh succeeds.
     login.authenticate(server, {}, None)
-    assert server.seen[3:] == ["token 1", "token 2"] and callback.calls[1].refresh_token == "refresh 1"
+    assert server.requests[3:] == ["token 1", "token 2"] and callback.calls[1].refresh_token == "refresh 1"
     server.accepted_tokens = ("token 4",)
     # The server rejects the cached and the refreshed token, so the driver calls the callback without
     # a refresh token.
     login.authenticate(server, {}, None)
-    assert server.seen[5:] == ["token 2", "token 3", "principal ann", "token 4"]
+    assert server.requests[5:] == ["token 2", "token 3", "principal ann", "token 4"]
     assert [each.refresh_token for each in callback.calls] == [None, "refresh 1", "refresh 2", None]
 
 
@@ -190,7 +207,9 @@ def test_rejected_refresh_token_is_not_reused_after_failed_callback(clock: Adjus
     assert [each.refresh_token for each in callback.calls] == [None, "refresh 1", None, None]
 
 
-def test_human_login_without_refresh_token_follows_callback_error_with_refresh_token(clock: AdjustableClock) -> None:
+def test_human_login_without_refresh_token_follows_callback_error_with_refresh_token(
+    clock: AdjustableClock,
+) -> None:
     class ExpiredRefresh(SequentialCallback):
         def fetch(self, context: OIDCCallbackContext) -> Any:
             result = super().fetch(context)
@@ -204,11 +223,13 @@ def test_human_login_without_refresh_token_follows_callback_error_with_refresh_t
     login.authenticate(server, {}, None)
     server.accepted_tokens = ("token 3",)
     login.authenticate(server, {}, None)
-    assert server.seen[-2:] == ["principal None", "token 3"]
+    assert server.requests[-2:] == ["principal None", "token 3"]
     assert [each.refresh_token for each in callback.calls] == [None, "refresh 1", None]
 
 
-def test_timeout_of_connection_during_refresh_propagates_and_keeps_refresh_token(clock: AdjustableClock) -> None:
+def test_timeout_of_connection_during_refresh_propagates_and_keeps_refresh_token(
+    clock: AdjustableClock,
+) -> None:
     tokens = make_tokens(SequentialCallback(), is_human=True)
     login = HumanOidcLogin(tokens, "h")
     server = TokenServer("token 1")
@@ -217,10 +238,12 @@ def test_timeout_of_connection_during_refresh_propagates_and_keeps_refresh_token
     tokens._fetch_token = Mock(side_effect=NetworkTimeout("h: timed out"))
     with pytest.raises(NetworkTimeout):
         login.authenticate(server, {}, None)
-    assert tokens.refresh == "refresh 1" and server.seen[-1] == "token 1"
+    assert tokens.refresh == "refresh 1" and server.requests[-1] == "token 1"
 
 
-def test_child_process_calls_callback_although_parent_greenlet_was_in_callback(clock: AdjustableClock) -> None:
+def test_child_process_calls_callback_although_parent_greenlet_was_in_callback(
+    clock: AdjustableClock,
+) -> None:
     tokens = make_tokens(SequentialCallback())
     tokens._callback_lock.acquire()  # a greenlet of the parent process is in the callback
     assert tokens in list_forkables()
@@ -279,12 +302,15 @@ def test_ec2_credentials_are_requested_with_session_token_and_role(
 ) -> None:
     answers = iter([" session\n", roles])
     calls = Mock(side_effect=lambda *_: next(answers))
-    read = Mock(return_value={"AccessKeyId": "k", "SecretAccessKey": "s", "Token": "t"})
+    fetch_json = Mock(return_value={"AccessKeyId": "k", "SecretAccessKey": "s", "Token": "t"})
     monkeypatch.setattr(aws_credentials, "request", calls)
-    monkeypatch.setattr(aws_credentials, "request_json", read)
+    monkeypatch.setattr(aws_credentials, "request_json", fetch_json)
     variables = {"AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata_endpoint} if metadata_endpoint else {}
     assert aws_credentials._fetch(variables) == AwsCredentials("k", "s", "t")
-    service, base_url = "the EC2 metadata service", "http://own" if metadata_endpoint else "http://169.254.169.254"
+    service, base_url = (
+        "the EC2 metadata service",
+        "http://own" if metadata_endpoint else "http://169.254.169.254",
+    )
     path, limit = f"{base_url}/latest/meta-data/iam/security-credentials/", aws_credentials._TIMEOUT
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": aws_credentials._TOKEN_LIFETIME}
     session = {"X-aws-ec2-metadata-token": "session"}
@@ -293,7 +319,7 @@ def test_ec2_credentials_are_requested_with_session_token_and_role(
         (service, "GET", path, session, limit),
     ]
     role = {"": "", "one role\nother": "one%20role"}.get(roles, "one")
-    read.assert_called_once_with(service, "GET", path + role, session, limit)
+    fetch_json.assert_called_once_with(service, "GET", path + role, session, limit)
 
 
 @pytest.mark.parametrize("is_wrapped", [True, False])
@@ -322,7 +348,9 @@ def test_web_identity_sends_token_to_security_token_service(
     )
 
 
-def test_aws_credentials_are_fetched_again_five_minutes_before_expiration(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_aws_credentials_are_fetched_again_five_minutes_before_expiration(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for name in list(os.environ):
         if name.startswith("AWS_"):
             monkeypatch.delenv(name)
@@ -334,10 +362,10 @@ def test_aws_credentials_are_fetched_again_five_minutes_before_expiration(monkey
 
     monkeypatch.setattr(aws_credentials, "_fetch", fetch)
     cache = AwsCredentialsCache()
-    for minutes, cached in ((6, True), (4, False), (None, False)):
+    for minutes, is_cached in ((6, True), (4, False), (None, False)):
         cache.clear()
         expires = None if minutes is None else datetime.now(timezone.utc) + timedelta(minutes=minutes)
-        assert (cache.find() is cache.find()) is cached
+        assert (cache.find() is cache.find()) is is_cached
     expires = datetime.now(timezone.utc) + timedelta(hours=1)
     first = cache.find()
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "k")
@@ -350,7 +378,11 @@ def test_aws_credentials_are_fetched_again_five_minutes_before_expiration(monkey
 @pytest.mark.parametrize("token", [None, "t0ken"])
 @pytest.mark.parametrize(
     ("host", "region"),
-    [("sts.amazonaws.com", "us-east-1"), ("sts.eu-west-3.amazonaws.com", "eu-west-3"), ("first", "us-east-1")],
+    [
+        ("sts.amazonaws.com", "us-east-1"),
+        ("sts.eu-west-3.amazonaws.com", "eu-west-3"),
+        ("first", "us-east-1"),
+    ],
 )
 def test_aws_authorization_equals_independent_signature_version_4(token: str | None, host: str, region: str) -> None:
     nonce, date = b"n" * 64, "20150830T123600Z"
@@ -379,7 +411,9 @@ def test_aws_authorization_equals_independent_signature_version_4(token: str | N
 # Tests of SCRAM keys
 
 
-def test_concurrent_callers_derive_keys_once_and_cache_keeps_eight_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_callers_derive_keys_once_and_cache_keeps_eight_keys(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     derived: list[Any] = []
 
     def derive(*arguments: Any) -> Any:

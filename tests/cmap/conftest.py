@@ -16,7 +16,7 @@ from tests.support.server import ScriptedServer
 
 
 @pytest.fixture(autouse=True)
-def critical_sections() -> Iterator[None]:
+def no_switch_in_critical_sections() -> Iterator[None]:
     """Fail the test if a greenlet switches in a critical section of a pool."""
     with fail_on_switches():
         yield

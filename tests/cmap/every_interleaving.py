@@ -59,14 +59,14 @@ class _Listener(ForwardingPoolListener):
 
     def __init__(self, switch_events: frozenset[str]) -> None:
         self.switch_events = switch_events
-        self.counts: Counter[str] = Counter()
+        self.event_counts: Counter[str] = Counter()
         self.state = ""  # the name of the last PoolReady, PoolCleared or PoolClosed event
-        self.open: set[int] = set()  # the IDs of the open connections
+        self.open_ids: set[int] = set()  # the IDs of the open connections
         self.violations: list[str] = []
 
     def handle(self, event: Any) -> None:
         name = type(event).__name__.removesuffix("Event")
-        self.counts[name] += 1
+        self.event_counts[name] += 1
         self._check_order(name, getattr(event, "connection_id", 0))
         own_greenlet = getcurrent()
         if name in self.switch_events and isinstance(own_greenlet, Task):
@@ -84,13 +84,13 @@ class _Listener(ForwardingPoolListener):
         elif name == "ConnectionCheckedOut" and self.state == "PoolClosed":
             self.violations.append("a check-out succeeds in a closed pool")
         elif name == "ConnectionCreated":
-            if self.open and connection_id <= max(self.open):
+            if self.open_ids and connection_id <= max(self.open_ids):
                 self.violations.append("two connections have one ID")
-            self.open.add(connection_id)
-        if connection_id and connection_id not in self.open:
+            self.open_ids.add(connection_id)
+        if connection_id and connection_id not in self.open_ids:
             self.violations.append("a connection has an event before its creation or after its close")
         if name == "ConnectionClosed":
-            self.open.discard(connection_id)
+            self.open_ids.discard(connection_id)
 
 
 class _RecordingDelivery(Delivery):
@@ -99,20 +99,20 @@ class _RecordingDelivery(Delivery):
     def __init__(self) -> None:
         super().__init__()
         self.recorded_count = 0
-        self.delivered: list[int] = []
+        self.delivered_numbers: list[int] = []
 
     def record(self, publish: Callable[..., None], *arguments: object) -> bool:
         number, self.recorded_count = self.recorded_count, self.recorded_count + 1
 
         def publish_and_count(*arguments: object) -> None:
-            self.delivered.append(number)
+            self.delivered_numbers.append(number)
             publish(*arguments)
 
         return super().record(publish_and_count, *arguments)
 
     def reset_after_fork(self) -> None:
         super().reset_after_fork()
-        self.recorded_count, self.delivered = 0, []
+        self.recorded_count, self.delivered_numbers = 0, []
 
 
 class _PassiveOwner:
@@ -278,18 +278,18 @@ class PoolSystem:
             self.check_outs[-1].switch()
         elif name == "fork":
             self.forked = True
-            self.listener.counts.clear()
+            self.listener.event_counts.clear()
             self.listener.state = ""
             pool.mark_forked(lambda: AutoReconnect("forked"))
         else:
-            work = {
+            action = {
                 "clear": lambda: pool.clear(cause),
                 "clear interrupting": lambda: pool.clear(cause, interrupt=True),
                 "close": pool.close,
                 "ready": pool.ready,
                 "use in child": self._use_in_child,
             }[name]
-            Task(work).switch()
+            Task(action).switch()
 
     def find_violations(self) -> Iterator[str]:
         """Check the invariants that must hold after each step. Yield each violation."""
@@ -299,10 +299,10 @@ class PoolSystem:
         yield from violations_of_connections(machine, limits.max_pool_size, limits.max_connecting)
         if not self.scheduler.has_ready() and not self.delivery._events and not self.forked:
             yield from self._violations_while_waiting()
-        users = list(self.in_use.values())
-        if len(users) != len(set(users)):
+        connections = list(self.in_use.values())
+        if len(connections) != len(set(connections)):
             yield "a connection is used twice"
-        if self.delivery.delivered != list(range(len(self.delivery.delivered))):
+        if self.delivery.delivered_numbers != list(range(len(self.delivery.delivered_numbers))):
             yield "events are out of order"
 
     def _violations_while_waiting(self) -> Iterator[str]:
@@ -382,26 +382,26 @@ class PoolSystem:
         self.violations.append("the greenlets never block")
 
     def _violations_when_blocked(self) -> Iterator[str]:
-        machine, counts = self.pool.machine, self.listener.counts
+        machine, counts = self.pool.machine, self.listener.event_counts
         yield from self.find_violations()
         if not all(task.dead for task in self.check_outs):
             yield "a check-out waits for ever"
         if not self.forked and (machine.in_use or machine.pending or machine.draining):
             yield "no greenlet will check a connection in"
-        # Let the background greenlet of the parent process run, so that the greenlet ends.
         if self.used_in_child:
+            # Let the background greenlet of the parent process run, so that the greenlet ends.
             for _ in range(len(self.scheduler.timers)):
                 self.scheduler.advance_to_next_timer()
                 self.scheduler.run_all()
         if sum("_repeat" in dict(task.stack_lines()) for task in self.scheduler.tasks) > 1:
             yield "two background greenlets run for one pool"
-        if self.delivery._events or len(self.delivery.delivered) != self.delivery.recorded_count:
+        if self.delivery._events or len(self.delivery.delivered_numbers) != self.delivery.recorded_count:
             yield "events are not delivered"
         if machine.state is PoolState.READY and machine.total < self.limits.min_pool_size:
             yield "minPoolSize is not reached"
         if not self.forked and not self.limits.switch_events:
-            started, ended = counts["ConnectionCheckOutStarted"], counts["ConnectionCheckOutFailed"]
-            if started != ended + counts["ConnectionCheckedOut"]:
+            started_count, failed_count = counts["ConnectionCheckOutStarted"], counts["ConnectionCheckOutFailed"]
+            if started_count != failed_count + counts["ConnectionCheckedOut"]:
                 yield "a check-out lacks its start event or its end event"
             if counts["ConnectionCheckedOut"] != counts["ConnectionCheckedIn"]:
                 yield "a check-in has no event"
@@ -426,10 +426,10 @@ def connection_state(machine: StateMachine, connection: Connection | None) -> An
     """Return the properties of a connection on which later steps depend."""
     if connection is None:
         return None
-    places = (machine.pending, "pending"), (machine.in_use, "in use")
-    where = next((name for place, name in places if connection in place), "elsewhere")
+    named_sets = (machine.pending, "pending"), (machine.in_use, "in use")
+    set_name = next((name for named_set, name in named_sets if connection in named_set), "elsewhere")
     is_current = connection.generation == machine.generations.current
-    return where, is_current, connection.error is not None, connection.mid_message, connection.inherited
+    return set_name, is_current, connection.error is not None, connection.mid_message, connection.inherited
 
 
 def _greenlet_of_callback(callback: Any) -> Any:

@@ -88,9 +88,9 @@ def connection_counts(pool: Pool) -> tuple[int, int, int, int]:
     return stats["total"], stats["pending"], stats["available"], stats["in_use"]
 
 
-def fill_pool(pool: Pool, number: int) -> list[Connection]:
-    """Open and check in `number` connections, and return the connections in order of ID."""
-    connections = [pool.check_out() for _ in range(number)]
+def fill_pool(pool: Pool, count: int) -> list[Connection]:
+    """Open and check in `count` connections, and return the connections in order of ID."""
+    connections = [pool.check_out() for _ in range(count)]
     for connection in connections:
         pool.check_in(connection)
     return connections

@@ -82,5 +82,5 @@ def test_child_process_opens_own_connection(server: ScriptedServer) -> None:
     )
     output = sorted(result.stdout.decode().splitlines())
     assert output == ["CheckedOut 1 in the parent", "CheckedOut 2 in the child"], result.stderr
-    used = {each.command["filter"]["_id"]: each.connection for each in server.received if each.name == "find"}
-    assert used["after"] == used["before"] != used["in the child"]
+    connections = {each.command["filter"]["_id"]: each.connection for each in server.received if each.name == "find"}
+    assert connections["after"] == connections["before"] != connections["in the child"]

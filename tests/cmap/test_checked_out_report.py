@@ -19,7 +19,7 @@ from tests.support.server import ScriptedServer, hold_reply
 from tests.support.wait import eventually
 
 
-def find_slowly(client: MongoClient[Any]) -> Any:
+def find_order(client: MongoClient[Any]) -> Any:
     return client.shop.orders.find_one({"secret": "hidden"})
 
 
@@ -28,7 +28,7 @@ def test_wait_queue_timeout_error_names_greenlet_and_seconds(server: ScriptedSer
     gate = Event()
     server.fail("find", hold_reply(gate))
     with MongoClient(*server.address, maxPoolSize=1, waitQueueTimeoutMS=50, event_listeners=listeners) as client:
-        reporter = gevent.spawn(find_slowly, client)
+        reporter = gevent.spawn(find_order, client)
         reporter.name = "reporter"
         eventually(lambda: server.commands("find"))
         with pytest.raises(WaitQueueTimeoutError) as raised:
@@ -36,13 +36,13 @@ def test_wait_queue_timeout_error_names_greenlet_and_seconds(server: ScriptedSer
         gate.set()
         reporter.get()
     (holder,) = raised.value.holders
-    assert holder["greenlet"] == "reporter (find_slowly)"
+    assert holder["greenlet"] == "reporter (find_order)"
     assert (holder["connection"], holder["operation"], holder["purpose"]) == (1, "find", "other operations")
     assert holder["seconds"] >= 0.05
     traceback_text = "".join(traceback.format_exception(raised.value))
     assert "hidden" not in traceback_text
     if sys.version_info >= (3, 11):
-        assert "by reporter (find_slowly), for other operations; its last command: find" in traceback_text
+        assert "by reporter (find_order), for other operations; its last command: find" in traceback_text
 
 
 def test_check_in_removes_reference_of_connection_to_greenlet(new_pool: Any) -> None:

@@ -30,16 +30,19 @@ def test_clear_of_service_without_load_balancer_raises_invalid_operation(new_poo
 def test_clear_increments_generation_and_keeps_used_connection(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool()
     fill_pool(pool, 2)
-    used = pool.check_out()
+    used_connection = pool.check_out()
     recorder.clear()
-    seen: list[Any] = []
-    recorder.hooks["PoolCleared"] = lambda _event: seen.append((pool.generation, pool.stats()["state"]))
+    states_at_clear: list[Any] = []
+    recorder.hooks["PoolCleared"] = lambda _event: states_at_clear.append((pool.generation, pool.stats()["state"]))
     pool.clear()
     assert recorder.event_lines == ["PoolCleared"]
-    assert seen == [(1, "paused")]
-    assert ping(used)["ok"] == 1  # the clear does not interrupt a checked-out connection
-    pool.check_in(used)
-    assert recorder.event_lines[1:] == [f"CheckedIn {used.id}", f"Closed {used.id} stale"]
+    assert states_at_clear == [(1, "paused")]
+    assert ping(used_connection)["ok"] == 1  # the clear does not interrupt a checked-out connection
+    pool.check_in(used_connection)
+    assert recorder.event_lines[1:] == [
+        f"CheckedIn {used_connection.id}",
+        f"Closed {used_connection.id} stale",
+    ]
 
 
 @pytest.mark.requirement("CMAP-144", "CMAP-145")
@@ -49,10 +52,10 @@ def test_clear_of_paused_pool_publishes_no_event(new_pool: Any, recorder: Any) -
         pool.clear()
     assert pool.generation == 3
     assert recorder.lines_starting_with("PoolCleared") == ["PoolCleared"]
-    fresh = new_pool(ready=False)
+    new_paused_pool = new_pool(ready=False)
     recorder.clear()
-    fresh.clear()
-    assert (fresh.generation, recorder.event_lines) == (1, [])
+    new_paused_pool.clear()
+    assert (new_paused_pool.generation, recorder.event_lines) == (1, [])
 
 
 @pytest.mark.requirement("CMAP-52", "CMAP-146", "CMAP-149", "CMAP-150", "CMAP-235")
@@ -82,9 +85,9 @@ def test_operation_evicted_from_wait_queue_by_clear_is_retried(
     new_client: Any, server: Any, recorder: Any, start_greenlet: Any, operation: str
 ) -> None:
     """Check also that the server does not become Unknown, and that the pool is cleared only once."""
-    topology = Recorder()
+    topology_recorder = Recorder()
     server.hello_extra = {"msg": "isdbgrid"}
-    client = new_client(maxPoolSize=1, event_listeners=[recorder, topology])
+    client = new_client(maxPoolSize=1, event_listeners=[recorder, topology_recorder])
     client.db.c.find_one()
     pool = client._topology.pools()[0]
     connection = pool.check_out()
@@ -97,7 +100,7 @@ def test_operation_evicted_from_wait_queue_by_clear_is_retried(
     pool.check_in(connection)
     task.get(timeout=5)
     assert recorder.lines_starting_with("Failed") == ["Failed connectionError"]
-    assert topology.lines_starting_with("ServerDescriptionChanged") == ["ServerDescriptionChanged Mongos"]
+    assert topology_recorder.lines_starting_with("ServerDescriptionChanged") == ["ServerDescriptionChanged Mongos"]
     assert recorder.lines_starting_with("PoolCleared") == ["PoolCleared"]
 
 
@@ -119,14 +122,14 @@ def test_interrupting_clear_fails_running_commands(
     tasks = [start_greenlet(use_connection), start_greenlet(use_connection)]
     server.wait_for("ping", 2)
     recorder.clear()
-    started = virtual_time.monotonic()
+    start_time = virtual_time.monotonic()
     pool.clear(interrupt=True)
     # `clear` returns before the interrupted commands fail.
     assert recorder.event_lines == ["PoolCleared"]
     with pytest.raises(PoolClearedError):
         pool.check_out()
     gevent.joinall(tasks, timeout=5)
-    assert virtual_time.monotonic() == started
+    assert virtual_time.monotonic() == start_time
     for task in tasks:
         assert isinstance(task.exception, PoolClearedError)
         assert str(task.exception) == f"Connection to {server.name} interrupted due to server monitor timeout"

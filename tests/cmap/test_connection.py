@@ -35,7 +35,7 @@ def test_connection_has_id_address_and_generation(new_pool: Any, server: Any) ->
 
 @pytest.mark.parametrize("length", [90_000, 190_000])
 def test_reply_longer_than_hello_limit_raises_protocol_error(new_pool: Any, server: Any, length: int) -> None:
-    """Check that the limit is ``maxMessageSizeBytes`` plus 16 KiB.
+    """Let a reply be shorter or longer than ``maxMessageSizeBytes`` plus 16 KiB.
 
     The additional 16 KiB are for the reply fields around the documents.
     """

@@ -39,7 +39,10 @@ def test_timeout_error_of_operation_names_option(
     options: dict[str, Any], timeout_of_block: float | None, source: str, operation: str
 ) -> None:
     reply = {"cursor": {"id": 5, "ns": "db.c", "firstBatch": [{}]}, "ok": 1}
-    with ScriptedServer({"find": reply}) as server, MongoClient(server.name, retryReads=False, **options) as client:
+    with (
+        ScriptedServer({"find": reply}) as server,
+        MongoClient(server.name, retryReads=False, **options) as client,
+    ):
         client.db.command("ping")
         cursor = client.db.c.find()
         next(cursor)

@@ -17,17 +17,17 @@ from tests.support.wait import eventually
 @pytest.mark.requirement("CMAP-11", "CMAP-82", "CMAP-83", "CMAP-88", "CMAP-89", "CMAP-119", "CMAP-203")
 def test_connection_counts_change_before_listener_runs(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool(clears_on_failure=False)
-    seen: list[Any] = []
+    counts_at_events: list[Any] = []
 
     def record_counts(event: Any) -> None:
-        seen.append((type(event).__name__, connection_counts(pool), server.connection_count))
+        counts_at_events.append((type(event).__name__, connection_counts(pool), server.connection_count))
 
     for kind in ("Created", "Ready", "CheckedOut", "CheckedIn", "Closed"):
         recorder.hooks[kind] = record_counts
     connection = pool.check_out()
     pool.check_in(connection)
     pool.close()
-    assert seen == [
+    assert counts_at_events == [
         ("ConnectionCreatedEvent", (1, 1, 0, 0), 0),
         ("ConnectionReadyEvent", (1, 1, 0, 0), 1),
         ("ConnectionCheckedOutEvent", (1, 0, 0, 1), 1),

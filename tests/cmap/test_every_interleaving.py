@@ -22,17 +22,20 @@ from tests.support.scheduler import scheduled
 
 
 @pytest.fixture(autouse=True)
-def critical_sections() -> None:
+def no_switch_in_critical_sections() -> None:
     """Disable the check of critical sections. The explorer runs greenlets without gevent."""
 
 
 def run_exploration(limits: PoolLimits, depth: int, until_violation: str | None = None) -> Exploration:
-    with scheduled(), patch.object(pool, "establish", lambda *args: PoolSystem.current.establish(*args)):
+    with (
+        scheduled(),
+        patch.object(pool, "establish", lambda *args: PoolSystem.current.establish(*args)),
+    ):
         return explore(lambda: PoolSystem(limits), depth, until_violation)
 
 
 SMALL_LIMITS = PoolLimits(2, 1, 1, 1)
-SWITCHING_LISTENERS = PoolLimits(
+SWITCHING_LIMITS = PoolLimits(
     max_check_outs=2,
     max_pool_size=1,
     min_pool_size=0,
@@ -42,32 +45,32 @@ SWITCHING_LISTENERS = PoolLimits(
 )
 # One waiter receives the connection that the pool opens in the background.
 TWO_WAITERS = PoolLimits(3, 3, 1, 1, frozenset())
-BACKGROUND_ONLY = PoolLimits(0, 1, 1, 1, frozenset(("clear",)), frozenset(("ConnectionClosed",)))
+BACKGROUND_LIMITS = PoolLimits(0, 1, 1, 1, frozenset(("clear",)), frozenset(("ConnectionClosed",)))
 
 
 @pytest.mark.requirement("CMAP-38", "CMAP-39", "CMAP-97", "CMAP-102")
 @pytest.mark.parametrize(
-    ("limits", "depth", "minimum_states"),
+    ("limits", "depth", "min_state_count"),
     [
         (PoolLimits(3, 2, 2, 1), 6, 1000),
         (PoolLimits(3, 3, 3, 2, ALL_OPTIONAL_STEPS - {"broken", "clear interrupting"}), 6, 500),
-        (SWITCHING_LISTENERS, 8, 1000),
+        (SWITCHING_LIMITS, 8, 1000),
         (TWO_WAITERS, 9, 50),
-        (BACKGROUND_ONLY, 14, 100),
+        (BACKGROUND_LIMITS, 14, 100),
     ],
 )
 def test_interleavings_violate_no_invariant(
-    limits: PoolLimits, depth: int, minimum_states: int, record_property: Callable[..., None]
+    limits: PoolLimits, depth: int, min_state_count: int, record_property: Callable[..., None]
 ) -> None:
     exploration = run_exploration(limits, depth)
     record_property("explored", str(exploration))
     print(exploration)
     assert not exploration.violations, exploration
-    assert exploration.state_count >= minimum_states
+    assert exploration.state_count >= min_state_count
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("limits", [PoolLimits(3, 2, 2, 1), PoolLimits(3, 3, 3, 2), SWITCHING_LISTENERS])
+@pytest.mark.parametrize("limits", [PoolLimits(3, 2, 2, 1), PoolLimits(3, 3, 3, 2), SWITCHING_LIMITS])
 def test_interleavings_of_8_steps_violate_no_invariant(limits: PoolLimits) -> None:
     exploration = run_exploration(limits, 8)
     print(exploration)
@@ -77,12 +80,12 @@ def test_interleavings_of_8_steps_violate_no_invariant(limits: PoolLimits) -> No
 # Faulty methods that replace methods of the pool
 
 
-def leave_pending_without_wakeup_of_background_run(self: StateMachine, connection: Any) -> None:
+def remove_pending_without_wakeup_of_background_run(self: StateMachine, connection: Any) -> None:
     self.pending.discard(connection)
     self._serve_waiters()
 
 
-def leave_pending_without_service_of_waiters(self: StateMachine, connection: Any) -> None:
+def remove_pending_without_service_of_waiters(self: StateMachine, connection: Any) -> None:
     self.pending.discard(connection)
     self._wake_background()
 
@@ -110,7 +113,9 @@ def hand_over_to_last_waiter(self: Any, item: Any) -> None:
 
 
 def release_and_keep_checked_out(
-    self: StateMachine, connection: Any, release: Callable[..., None] = StateMachine._release_connection
+    self: StateMachine,
+    connection: Any,
+    release: Callable[..., None] = StateMachine._release_connection,
 ) -> None:
     release(self, connection)
     if connection in self.in_use:
@@ -134,24 +139,24 @@ def take_connection_before_waiters(self: StateMachine) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("owner", "method", "faulty", "limits", "expected_violation"),
+    ("owner", "method", "fault", "limits", "expected_violation"),
     [
-        (StateMachine, "_leave_pending", leave_pending_without_wakeup_of_background_run, PoolLimits(2, 2, 2, 1),
+        (StateMachine, "_remove_pending", remove_pending_without_wakeup_of_background_run, PoolLimits(2, 2, 2, 1),
          "minPoolSize is not reached"),
         (StateMachine, "return_offer", only_leave_queue, SMALL_LIMITS, "no greenlet will check a connection in"),
         (Waiter, "_sleep", sleep_although_greenlet_runs, SMALL_LIMITS,
          "a greenlet that establishes a connection is woken too early"),
         (WaitQueue, "evict", return_none, SMALL_LIMITS, "a check-out waits for ever"),
         (StateMachine, "confirm_connection", return_none, SMALL_LIMITS, "a check-out gets a broken connection"),
-        (Delivery, "deliver", deliver_events_out_of_order, SWITCHING_LISTENERS, "events are out of order"),
-        (Delivery, "_hand_to_substitute", return_none, SWITCHING_LISTENERS, "events are not delivered"),
+        (Delivery, "deliver", deliver_events_out_of_order, SWITCHING_LIMITS, "events are out of order"),
+        (Delivery, "_hand_to_substitute", return_none, SWITCHING_LIMITS, "events are not delivered"),
         (StateMachine, "has_room", limit_room(2, 2), PoolLimits(2, 2, 0, 1),
          "the pool establishes more connections than maxConnecting"),
         (StateMachine, "has_room", limit_room(1, 2), PoolLimits(2, 1, 0, 1),
          "there are more connections than maxPoolSize"),
         (WaitQueue, "hand_over", hand_over_to_last_waiter, PoolLimits(3, 1, 0, 1), "a check-out is overtaken"),
         (StateMachine, "request_connection", take_connection_before_waiters, TWO_WAITERS, "a check-out is overtaken"),
-        (StateMachine, "_leave_pending", leave_pending_without_service_of_waiters, PoolLimits(2, 2, 0, 1),
+        (StateMachine, "_remove_pending", remove_pending_without_service_of_waiters, PoolLimits(2, 2, 0, 1),
          "a waiter that could be served sleeps"),
         (StateMachine, "_release_connection", release_and_keep_checked_out, PoolLimits(2, 2, 1, 1),
          "a connection is in two sets"),
@@ -160,7 +165,12 @@ def take_connection_before_waiters(self: StateMachine) -> Any:
     ],
 )  # fmt: skip
 def test_exploration_finds_seeded_fault(
-    monkeypatch: pytest.MonkeyPatch, owner: type, method: str, faulty: Any, limits: PoolLimits, expected_violation: str
+    monkeypatch: pytest.MonkeyPatch,
+    owner: type,
+    method: str,
+    fault: Any,
+    limits: PoolLimits,
+    expected_violation: str,
 ) -> None:
-    monkeypatch.setattr(owner, method, faulty)
+    monkeypatch.setattr(owner, method, fault)
     assert expected_violation in run_exploration(limits, 10, expected_violation).violations

@@ -15,7 +15,10 @@ from tests.support.server import ScriptedServer
 
 @pytest.mark.parametrize("has_listener", [False, True])
 def test_check_out_of_available_connection_takes_fast_path(
-    server: ScriptedServer, recorder: PoolRecorder, monkeypatch: pytest.MonkeyPatch, has_listener: bool
+    server: ScriptedServer,
+    recorder: PoolRecorder,
+    monkeypatch: pytest.MonkeyPatch,
+    has_listener: bool,
 ) -> None:
     pool = make_pool(server.address, recorder if has_listener else None)
     with checked_out(pool) as connection:
@@ -29,22 +32,25 @@ def test_check_out_of_available_connection_takes_fast_path(
 
 def test_wait_queue_with_waiters_keeps_event_loop_alive() -> None:
     loop = gevent.get_hub().loop
-    before, queue = loop.activecnt, WaitQueue[str]()
+    initial_count, queue = loop.activecnt, WaitQueue[str]()
 
-    def active_watchers() -> int:
-        return loop.activecnt - before
+    def active_watcher_count() -> int:
+        return loop.activecnt - initial_count
 
     first, second = queue.join(), queue.join("find")
-    assert active_watchers() == 1 and [waiter.purpose for waiter in queue.waiters] == [None, "find"]
+    assert active_watcher_count() == 1 and [waiter.purpose for waiter in queue.waiters] == [
+        None,
+        "find",
+    ]
     queue.leave(first)
-    assert active_watchers() == 1
+    assert active_watcher_count() == 1
     queue.leave(second)
     queue.leave(second)
-    assert active_watchers() == 0
+    assert active_watcher_count() == 0
     queue.join()
-    assert active_watchers() == 1
+    assert active_watcher_count() == 1
     queue.hand_over("item")
-    assert active_watchers() == 0
+    assert active_watcher_count() == 0
     queue.join()
     queue.evict(AssertionError)
-    assert active_watchers() == 0 and queue.oldest_wait() is None
+    assert active_watcher_count() == 0 and queue.oldest_wait() is None

@@ -25,7 +25,7 @@ from tests.support.tls import server_context
 
 REQUEST_ID = 7
 MAX_MESSAGE_SIZE = 4_000
-EXCHANGE_TIMEOUT = 5  # timeout of an exchange of messages
+EXCHANGE_TIMEOUT = 5  # seconds
 BODY = bson.encode({"ok": 1, "text": "x" * 100})
 
 
@@ -106,11 +106,11 @@ class FragmentingServer(StreamServer):
 
 @pytest.fixture(scope="module", params=["plain", "TLS"])
 def fragmenting_server(request: Any, files: SimpleNamespace) -> Iterator[FragmentingServer]:
-    encrypted = request.param == "TLS"
+    uses_tls = request.param == "TLS"
     fragmenting_server = (
-        FragmentingServer(ssl_context=server_context(files.server)) if encrypted else FragmentingServer()
+        FragmentingServer(ssl_context=server_context(files.server)) if uses_tls else FragmentingServer()
     )
-    fragmenting_server.tls = Tls(tls_context({"tls": True, "tlscafile": files.ca})) if encrypted else None
+    fragmenting_server.tls = Tls(tls_context({"tls": True, "tlscafile": files.ca})) if uses_tls else None
     fragmenting_server.start()
     yield fragmenting_server
     fragmenting_server.stop()
@@ -145,10 +145,10 @@ def exchange_outcome(fragmenting_server: FragmentingServer, *pieces: bytes) -> A
 def test_reply_in_two_pieces_has_outcome_of_reply_in_one_piece(
     fragmenting_server: FragmentingServer, name: str
 ) -> None:
-    whole = REPLIES[name]
-    outcome = exchange_outcome(fragmenting_server, whole)
+    message = REPLIES[name]
+    outcome = exchange_outcome(fragmenting_server, message)
     for cut in (1, 16, 24, 100):  # the length of the first piece
-        assert exchange_outcome(fragmenting_server, whole[:cut], whole[cut:]) == outcome
+        assert exchange_outcome(fragmenting_server, message[:cut], message[cut:]) == outcome
     if name in ("plain", "with more to come", "with a checksum", "with an optional flag", "a sequence before the body"):
         assert outcome[0] == BODY
         assert outcome[2] == "None"
@@ -178,9 +178,9 @@ def test_malformed_reply_in_two_pieces_has_outcome_of_reply_in_one_piece(
     fragmenting_server: FragmentingServer, first_length: int, document_length_error: int, **fields: Any
 ) -> None:
     body = struct.pack("<i", max(-(2**31), min(2**31 - 1, len(BODY) + document_length_error))) + BODY[4:]
-    whole = reply(body, **fields)
-    assert exchange_outcome(fragmenting_server, whole[:first_length], whole[first_length:]) == exchange_outcome(
-        fragmenting_server, whole
+    message = reply(body, **fields)
+    assert exchange_outcome(fragmenting_server, message[:first_length], message[first_length:]) == exchange_outcome(
+        fragmenting_server, message
     )
 
 

@@ -79,18 +79,18 @@ def test_ready_on_ready_pool_publishes_no_event(new_pool: Any, recorder: Any) ->
 @pytest.mark.requirement("CMAP-80", "CMAP-81")
 def test_no_connection_is_created_before_pool_ready_listener_returns(new_pool: Any, recorder: Any) -> None:
     pool = new_pool(ready=False, min_pool_size=2, background_interval=0.001)
-    during: list[list[str]] = []
+    lines_in_listener: list[list[str]] = []
 
     def sleep_and_record(_event: Any) -> None:
         gevent.sleep(0.03)
         pool.machine.background_wakeup.set()
         run_other_greenlets()
-        during.append(recorder.lines_starting_with("Created"))
+        lines_in_listener.append(recorder.lines_starting_with("Created"))
 
     recorder.hooks["PoolReady"] = sleep_and_record
     pool.ready()
     recorder.wait_for("Ready", 2)
-    assert during == [[]]
+    assert lines_in_listener == [[]]
 
 
 @pytest.mark.requirement("SM-95")
@@ -141,7 +141,7 @@ def test_closed_pool_ignores_ready_and_rejects_check_out(new_pool: Any, server: 
 def test_close_closes_available_connections_before_pool_closed_event(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool()
     states: list[str] = []
-    used = pool.check_out()
+    used_connection = pool.check_out()
     fill_pool(pool, 2)
     recorder.clear()
     recorder.hooks["Closed"] = lambda _event: states.append(pool.stats()["state"])
@@ -150,7 +150,7 @@ def test_close_closes_available_connections_before_pool_closed_event(new_pool: A
     assert recorder.event_lines[2:] == ["PoolClosed"]
     assert states == ["closed", "closed"]
     eventually(lambda: len(server.peers) == 1)
-    pool.check_in(used)
+    pool.check_in(used_connection)
     assert recorder.event_lines[3:] == ["CheckedIn 1", "Closed 1 poolClosed"]
     eventually(lambda: not server.peers)
 
@@ -183,7 +183,7 @@ def test_operation_count_includes_waiting_connecting_and_using_greenlets(
     gate = Event()
     pool = new_pool(max_pool_size=2, max_connecting=1)
     assert pool.operation_count == 0
-    used = pool.check_out()
+    used_connection = pool.check_out()
     assert pool.operation_count == 1
     server.fail("handshake", hold_reply(gate))
     start_greenlet(pool.check_out)
@@ -191,6 +191,6 @@ def test_operation_count_includes_waiting_connecting_and_using_greenlets(
     assert pool.operation_count == 2
     start_greenlet(pool.check_out)
     assert pool.operation_count == 3
-    pool.check_in(used)
+    pool.check_in(used_connection)
     gate.set()
     assert pool.operation_count == 2

@@ -12,7 +12,7 @@ from gevent import getcurrent
 from gmongo.events import delivery as delivery_module
 from tests.support.pools import checked_out
 
-USE_EVENTS = ("Started", "Created", "Ready", "CheckedOut", "CheckedIn", "Closed")
+EVENT_NAMES = ("Started", "Created", "Ready", "CheckedOut", "CheckedIn", "Closed")
 
 
 def check_out_and_sleep(pool: Any) -> None:
@@ -35,7 +35,7 @@ def test_listener_runs_in_greenlet_and_context_that_caused_event(
             wrong_greenlet_events.append(event)
         gevent.sleep(0)
 
-    recorder.hooks = dict.fromkeys(USE_EVENTS, check_greenlet)
+    recorder.hooks = dict.fromkeys(EVENT_NAMES, check_greenlet)
 
     def use_in_context() -> None:
         EXPECTED_GREENLET.set(getcurrent())
@@ -50,8 +50,8 @@ def test_listener_runs_in_greenlet_and_context_that_caused_event(
 def test_pool_without_listeners_queues_no_events(new_pool: Any, monkeypatch: Any) -> None:
     pool = new_pool()
     pool._events.is_enabled = lambda: False
-    recorded: list[Any] = []
-    monkeypatch.setattr(delivery_module.Delivery, "record", lambda _delivery, *event: recorded.append(event))
+    queued_events: list[Any] = []
+    monkeypatch.setattr(delivery_module.Delivery, "record", lambda _delivery, *event: queued_events.append(event))
     pool.check_in(pool.check_out())
     pool.check_in(pool.check_out())
-    assert recorded == []
+    assert queued_events == []

@@ -75,15 +75,15 @@ def test_clear_of_service_keeps_draining_connection_of_other_service(new_pool: A
 @pytest.mark.requirement("CMAP-28", "CMAP-161", "CMAP-162", "CMAP-163", "CMAP-164", "CMAP-184")
 def test_clear_of_service_closes_only_connections_to_service(pool: Pool, server: Any, recorder: Any) -> None:
     one, other = check_out_connection_to(SERVICE, server, pool), check_out_connection_to(OTHER_SERVICE, server, pool)
-    seen: list[Any] = []
-    recorder.hooks["PoolCleared"] = lambda _event: seen.append(
+    states_at_clear: list[Any] = []
+    recorder.hooks["PoolCleared"] = lambda _event: states_at_clear.append(
         (pool.generations.generation_of(SERVICE), pool.stats()["state"])
     )
     recorder.clear()
     pool.clear(service_id=SERVICE)
     event = recorder.events[0]
     assert (event.service_id, event.interrupt_connections) == (SERVICE, False)
-    assert seen == [(1, "ready")]
+    assert states_at_clear == [(1, "ready")]
     pool.check_in(one)
     pool.check_in(other)
     assert recorder.event_lines[1:] == ["CheckedIn 1", "Closed 1 stale", "CheckedIn 2"]

@@ -15,7 +15,7 @@ from tests.cmap.harness import fill_pool, make_pool
 from tests.support.pools import checked_out
 from tests.support.server import cut_reply
 
-LOGGER = "gmongo.connection"
+LOGGER_NAME = "gmongo.connection"
 # For each event, the `message` field of the log record. The keys omit "Connection", "CheckOut" and
 # "Event".
 MESSAGES_BY_EVENT = {
@@ -35,7 +35,7 @@ MESSAGES_BY_EVENT = {
 
 @pytest.fixture
 def debug_log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    caplog.set_level(logging.DEBUG, logger=LOGGER)
+    caplog.set_level(logging.DEBUG, logger=LOGGER_NAME)
     return caplog
 
 
@@ -43,7 +43,7 @@ def log_records(debug_log: Any, message: str = "") -> list[Any]:
     """Return the log records of the pool whose `message` field has the given text.
     If the text is empty, return all log records of the pool.
     """
-    pool_records = [record for record in debug_log.records if record.name == LOGGER]
+    pool_records = [record for record in debug_log.records if record.name == LOGGER_NAME]
     return [record for record in pool_records if message in ("", record.structured["message"])]
 
 
@@ -120,15 +120,18 @@ def test_pool_created_message_has_specified_options(new_client: Any, server: Any
         specified,
     )
     new_client()
-    assert last_log_record(debug_log, "Connection pool created") == (f"Connection pool created for {server.name}", {})
+    assert last_log_record(debug_log, "Connection pool created") == (
+        f"Connection pool created for {server.name}",
+        {},
+    )
 
 
 LogMessage = tuple[str, dict[str, Any]]  # text, fields
-STALE = "Connection became stale because the pool was cleared"
-IDLE = "Connection has been available but unused for longer than the configured max idle time"
-TIMEOUT = "Wait queue timeout elapsed without a connection becoming available"
-CLOSED = "Connection pool was closed"
-STARTED: LogMessage = ("Checkout started for connection to {name}", {})
+STALE_REASON = "Connection became stale because the pool was cleared"
+IDLE_REASON = "Connection has been available but unused for longer than the configured max idle time"
+TIMEOUT_REASON = "Wait queue timeout elapsed without a connection becoming available"
+CLOSED_REASON = "Connection pool was closed"
+STARTED_MESSAGE: LogMessage = ("Checkout started for connection to {name}", {})
 
 
 def connection_message(number: int, action: str, suffix: str = "", **fields: Any) -> LogMessage:
@@ -137,8 +140,8 @@ def connection_message(number: int, action: str, suffix: str = "", **fields: Any
 
 
 def new_connection_messages(number: int) -> list[LogMessage]:
-    """Return the log messages of a check-out that creates a connection, except the message
-    STARTED.
+    """Return the log messages of a check-out that creates a connection, except
+    `STARTED_MESSAGE`.
     """
     return [
         connection_message(number, "created"),
@@ -156,25 +159,25 @@ def failed_check_out_message(reason: str) -> LogMessage:
 
 
 EXPECTED_LOG: list[LogMessage] = [
-    STARTED,
+    STARTED_MESSAGE,
     *new_connection_messages(1),
     ("Connection pool for {name} cleared", {}),
     connection_message(1, "checked in"),
-    closed_connection_message(1, STALE),
+    closed_connection_message(1, STALE_REASON),
     ("Connection pool ready for {name}", {}),
-    STARTED,
+    STARTED_MESSAGE,
     *new_connection_messages(2),
     connection_message(2, "checked in"),
-    STARTED,
-    closed_connection_message(2, IDLE),
+    STARTED_MESSAGE,
+    closed_connection_message(2, IDLE_REASON),
     *new_connection_messages(3),
-    STARTED,
-    failed_check_out_message(TIMEOUT),
+    STARTED_MESSAGE,
+    failed_check_out_message(TIMEOUT_REASON),
     connection_message(3, "checked in"),
-    closed_connection_message(3, CLOSED),
+    closed_connection_message(3, CLOSED_REASON),
     ("Connection pool closed for {name}", {}),
-    STARTED,
-    failed_check_out_message(CLOSED),
+    STARTED_MESSAGE,
+    failed_check_out_message(CLOSED_REASON),
 ]
 
 
@@ -201,8 +204,8 @@ def test_pool_log_messages_have_specified_texts_and_fields(
     durations = [int(event.duration * 1000) for event in recorder.events if hasattr(event, "duration")]
     expected = []
     for text, fields in EXPECTED_LOG:
-        times = {"durationMS": durations.pop(0)} if "{ms}" in text else {}
-        expected.append((text.format(name=server.name, ms=times.get("durationMS")), {**fields, **times}))
+        timing = {"durationMS": durations.pop(0)} if "{ms}" in text else {}
+        expected.append((text.format(name=server.name, ms=timing.get("durationMS")), {**fields, **timing}))
     assert [(record.getMessage(), log_fields(record)) for record in log_records(debug_log)] == expected
 
 

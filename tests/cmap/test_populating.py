@@ -16,7 +16,7 @@ from tests.cmap.harness import connection_counts
 from tests.support.server import cut_reply, hold_reply
 from tests.support.wait import eventually
 
-SHORT_INTERVAL = {"background_interval": 0.005}
+SHORT_INTERVAL_OPTIONS = {"background_interval": 0.005}
 
 
 @pytest.mark.requirement("CMAP-08", "CMAP-61", "CMAP-97", "CMAP-99", "CMAP-101", "CMAP-103")
@@ -34,13 +34,13 @@ def test_hanging_handshake_of_background_run_does_not_delay_check_out(
 ) -> None:
     gate = Event()
     server.fail("handshake", hold_reply(gate))
-    pool = new_pool(min_pool_size=5, max_connecting=2, **SHORT_INTERVAL)
+    pool = new_pool(min_pool_size=5, max_connecting=2, **SHORT_INTERVAL_OPTIONS)
     server.wait_for("handshake")
-    checked_out = start_greenlet(pool.check_out)
+    checking_out = start_greenlet(pool.check_out)
     # Connection 1 is pending, because the server does not reply to its handshake.
-    assert checked_out.get(timeout=5).id == 2
-    pool.check_in(checked_out.value)
-    assert pool.check_out() is checked_out.value
+    assert checking_out.get(timeout=5).id == 2
+    pool.check_in(checking_out.value)
+    assert pool.check_out() is checking_out.value
     assert connection_counts(pool)[1:] == (1, 0, 1)
     assert recorder.lines_starting_with("Ready") == ["Ready 2"]
     gate.set()

@@ -79,43 +79,43 @@ class ScriptedTransport:
 
 def expected_duration_and_success(responses: list[AddressResponse]) -> tuple[float, bool]:
     """Return the expected duration of a race in seconds, and True if a connection succeeds."""
-    start, ends, wins = 0.0, [], []
+    start, end_times, success_times = 0.0, [], []
     for kind, delay in responses:
-        if wins and min(wins) <= start:
+        if success_times and min(success_times) <= start:
             break
         has_reply = delay < ATTEMPT_LIMIT and kind != "drop"
         end = start + (delay if has_reply else ATTEMPT_LIMIT)
-        ends.append(end)
+        end_times.append(end)
         if has_reply and kind == "accept":
-            wins.append(end)
+            success_times.append(end)
             start += 0.25
         else:
             start = min(end, start + 0.25)
-    return (min(wins), True) if wins else (max(ends), False)
+    return (min(success_times), True) if success_times else (max(end_times), False)
 
 
-RESPONSES = st.builds(
+ANY_RESPONSE = st.builds(
     AddressResponse, st.sampled_from(["accept", "refuse", "drop"]), st.sampled_from([0.0, 0.03, 0.2, 0.3, 0.6, 1.3])
 )
 
 
-@given(st.lists(RESPONSES, min_size=1, max_size=len(ADDRESSES)), st.sampled_from([None, 0.0, 0.1, 0.26, 0.55, 0.9]))
+@given(st.lists(ANY_RESPONSE, min_size=1, max_size=len(ADDRESSES)), st.sampled_from([None, 0.0, 0.1, 0.26, 0.55, 0.9]))
 def test_race_keeps_first_established_connection_and_closes_others(
     responses: list[AddressResponse], timeout_seconds: float | None
 ) -> None:
-    by_address = dict(zip(ADDRESSES, responses, strict=False))
-    opened: list[ScriptedTransport] = []
+    responses_by_address = dict(zip(ADDRESSES, responses, strict=False))
+    transports: list[ScriptedTransport] = []
 
     def make_transport(_family: int) -> Any:
-        opened.append(ScriptedTransport(by_address))
-        return opened[-1]
+        transports.append(ScriptedTransport(responses_by_address))
+        return transports[-1]
 
     order = AddressOrder()
-    endpoints: Any = [(V4, (address, 1)) for address in by_address]
+    endpoints: Any = [(V4, (address, 1)) for address in responses_by_address]
     race = Race(endpoints, make_transport, ATTEMPT_LIMIT, order, True)
-    virtual: Any = get_hub().loop
-    began = virtual.monotonic()
-    end, won = expected_duration_and_success(responses)
+    virtual_loop: Any = get_hub().loop
+    start = virtual_loop.monotonic()
+    end, succeeds = expected_duration_and_success(responses)
     own_timeout = gevent.Timeout(timeout_seconds)
     winner = None
     try:
@@ -123,21 +123,21 @@ def test_race_keeps_first_established_connection_and_closes_others(
             winner = race.run()
     except gevent.Timeout as error:
         assert error is own_timeout and timeout_seconds is not None and timeout_seconds < end + TOLERANCE
-        assert all(transport.closed for transport in opened)
+        assert all(transport.closed for transport in transports)
         return
     except TransportError as error:
-        assert not won
+        assert not succeeds
         timed_out = any(kind == "drop" or delay > ATTEMPT_LIMIT for kind, delay in responses)
         assert isinstance(error, AttemptsTimedOut) == timed_out
-        assert [address in str(error) for address in by_address] == [True] * len(by_address)
-    assert abs(virtual.monotonic() - began - end) < TOLERANCE
-    assert (winner is not None) == won
-    assert [each for each in opened if not each.closed] == ([] if winner is None else [winner.transport])
+        assert [address in str(error) for address in responses_by_address] == [True] * len(responses_by_address)
+    assert abs(virtual_loop.monotonic() - start - end) < TOLERANCE
+    assert (winner is not None) == succeeds
+    assert [each for each in transports if not each.closed] == ([] if winner is None else [winner.transport])
     if winner is not None:
         address: Any = winner.address
-        assert by_address[address[0]].kind == "accept"
+        assert responses_by_address[address[0]].kind == "accept"
         first = order.sort_endpoints(endpoints)[0][1]
-        assert first == address or ADDRESSES.index(first[0]) >= len(opened) or first not in order._failed_addresses
+        assert first == address or ADDRESSES.index(first[0]) >= len(transports) or first not in order._failed_addresses
 
 
 def test_address_order_alternates_ipv6_and_ipv4_and_ends_with_failed_addresses() -> None:
@@ -181,16 +181,16 @@ def syn_dropping_address(server: ScriptedServer) -> Any:
 @pytest.fixture
 def addresses(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the list of addresses of the host name db.example. A test may change the list."""
-    chosen = ["127.0.0.2", "127.0.0.1"]
+    test_addresses = ["127.0.0.2", "127.0.0.1"]
     resolve = wire.resolve
 
     def resolve_to_test_addresses(address: Any, ref: bool) -> Any:
         if address[0] != "db.example":
             return resolve(address, ref)
-        return [(V4, (host, server.port)) for host in chosen]
+        return [(V4, (host, server.port)) for host in test_addresses]
 
     monkeypatch.setattr(wire, "resolve", resolve_to_test_addresses)
-    return chosen
+    return test_addresses
 
 
 def new_client(connect: Any, server: ScriptedServer, **options: Any) -> Any:
@@ -208,7 +208,7 @@ def test_connect_succeeds_if_first_address_drops_packets(
     # The monitor tried the second address after 0.25 seconds. The pool connection did not wait for
     # the first address.
     assert 0.25 <= virtual_time.monotonic() - before < 1
-    assert list(client._topology.settings.connection.order._failed_addresses) == [("127.0.0.2", server.port)]
+    assert list(client._topology.settings.connection.address_order._failed_addresses) == [("127.0.0.2", server.port)]
 
 
 @pytest.mark.usefixtures("syn_dropping_address")
@@ -249,13 +249,13 @@ def test_interrupted_race_of_addresses_closes_all_sockets(
 def test_connect_succeeds_if_first_address_closes_before_hello(
     connect: Any, server: ScriptedServer, addresses: list[str]
 ) -> None:
-    closing = gevent.server.StreamServer(("127.0.0.2", server.port), lambda sock, _address: sock.close())
-    closing.start()
+    closing_server = gevent.server.StreamServer(("127.0.0.2", server.port), lambda sock, _address: sock.close())
+    closing_server.start()
     try:
         client = new_client(connect, server)
         assert client.admin.command("ping")["ok"] == 1
     finally:
-        closing.stop()
+        closing_server.stop()
 
 
 @pytest.mark.parametrize("server_closes", [True, False])

@@ -47,6 +47,6 @@ def test_keepalive_option_stays_unchanged_if_lower_or_missing(
         transport = connected_transport(server)
         monkeypatch.undo()
         for name in KEEPALIVE_OPTIONS:
-            plain_option = super(ShortKeepalive, transport._socket).getsockopt
-            assert (plain_option(socket.IPPROTO_TCP, getattr(socket, name)) == 5) == (name != missing_option)
+            system_option = super(ShortKeepalive, transport._socket).getsockopt
+            assert (system_option(socket.IPPROTO_TCP, getattr(socket, name)) == 5) == (name != missing_option)
         transport.close()

@@ -17,10 +17,10 @@ from tests.support.server import hold_reply
 
 
 class Waiters:
-    """Greenlets that check out connections. ``served`` lists the names in check-out order."""
+    """Greenlets that check out connections. ``served_names`` lists the names in check-out order."""
 
     def __init__(self, pool: Pool, start_greenlet: Any) -> None:
-        self.served: list[Any] = []
+        self.served_names: list[Any] = []
         self._pool = pool
         self._start_greenlet = start_greenlet
 
@@ -29,7 +29,7 @@ class Waiters:
 
     def _use(self, name: Any) -> None:
         with checked_out(self._pool):
-            self.served.append(name)
+            self.served_names.append(name)
             gevent.sleep(0)
 
 
@@ -42,7 +42,7 @@ def test_waiters_receive_connections_in_order_of_arrival(new_pool: Any, start_gr
     assert pool.stats()["waiting"] == 50
     pool.check_in(connection)
     gevent.joinall(tasks, timeout=10)
-    assert waiters.served == list(range(50))
+    assert waiters.served_names == list(range(50))
 
 
 @pytest.mark.requirement("CMAP-37", "CMAP-38", "CMAP-44", "CMAP-57", "CMAP-58", "CMAP-63")
@@ -61,7 +61,7 @@ def test_all_of_500_waiters_are_served_within_pool_limits(
     waiters = Waiters(pool, start_greenlet)
     tasks = [waiters.add(number) for number in range(500)]
     gevent.joinall(tasks, timeout=20)
-    assert sorted(waiters.served) == list(range(500))
+    assert sorted(waiters.served_names) == list(range(500))
     assert not exceeded_counts
     assert (
         len(recorder.events_named("Started"))
@@ -78,10 +78,10 @@ def test_check_out_times_out_after_wait_queue_timeout(
 ) -> None:
     pool = new_pool(max_pool_size=1, wait_queue_timeout=0.05)
     pool.check_out()
-    started = virtual_time.monotonic()
+    start_time = virtual_time.monotonic()
     with pytest.raises(WaitQueueTimeoutError) as raised:
         pool.check_out()
-    assert virtual_time.monotonic() - started == pytest.approx(0.05)
+    assert virtual_time.monotonic() - start_time == pytest.approx(0.05)
     assert raised.value.message == "Timed out while checking out a Connection from connection pool"
     assert raised.value.address == server.address
     assert recorder.event_lines[-1] == "Failed timeout"
@@ -113,10 +113,10 @@ def test_check_out_times_out_after_shorter_of_pool_and_operation_limit(
 ) -> None:
     pool = new_pool(max_pool_size=1, wait_queue_timeout=pool_limit)
     pool.check_out()
-    started = virtual_time.monotonic()
+    start_time = virtual_time.monotonic()
     with pytest.raises(WaitQueueTimeoutError):
-        pool.check_out(None if operation_limit is None else started + operation_limit)
-    assert virtual_time.monotonic() - started == pytest.approx(0.03)
+        pool.check_out(None if operation_limit is None else start_time + operation_limit)
+    assert virtual_time.monotonic() - start_time == pytest.approx(0.03)
 
 
 @pytest.mark.requirement("CMAP-111", "CMAP-118")

@@ -79,13 +79,13 @@ class Outcome(NamedTuple):
     :ivar returned: The returned value.
     :ivar error: The raised error, or None.
     :ivar commands: The commands that the call has sent.
-    :ivar left: The documents that all databases contain after the call.
+    :ivar documents: The documents in the databases of the calls after the call.
     """
 
     returned: Any
     error: Any
     commands: list[Any]
-    left: Any
+    documents: Any
     text: str
     """Text of the error. The comparison ignores this text."""
 
@@ -149,18 +149,18 @@ class CallRunner:
         self.name, self._database, self._rejects_other_databases = name, database, rejects_other_databases
         # With the timeout, the tests do not wait forever for the reply of a faulty server.
         limit = None if call_timeout is None else int(1000 * call_timeout)
-        self._control: Any = pymongo.MongoClient(
+        self._control_client: Any = pymongo.MongoClient(
             "mongodb://{}{}:{}/?{}".format(login, *server, options), socketTimeoutMS=limit, retryReads=limit is None
         )
-        foreign = frozenset(self._control.list_database_names()) - SYSTEM_DATABASES
-        if database in foreign:
+        foreign_databases = frozenset(self._control_client.list_database_names()) - SYSTEM_DATABASES
+        if database in foreign_databases:
             raise ForeignDatabaseError(
                 f"the server already has the database {database!r}, which the tests would drop. "
                 "Rename or drop this database before the tests"
             )
         self._proxy = RecordingProxy(
             server,
-            foreign,
+            foreign_databases,
             _fault_of_unacknowledged(server, call_timeout),
             database if rejects_other_databases else None,
         )
@@ -173,12 +173,12 @@ class CallRunner:
         self._fail_point_is_set = False
         # True if a call may have changed the documents after the last reset.
         self._is_changed = True
-        self._unchanged: Any = None  # cache of the documents that exist directly after a reset
+        self._unchanged_documents: Any = None  # cache of the documents that exist directly after a reset
 
     def close(self) -> None:
         """Drop all databases that calls have used, and close all clients."""
         self._drop_all()
-        for client in (*self._clients.values(), self._control):
+        for client in (*self._clients.values(), self._control_client):
             client.close()
         self._proxy.close()
 
@@ -213,7 +213,7 @@ class CallRunner:
         comparable, returned, error, text = ComparableValues(), None, None, ""
         if self._is_changed:
             self._reset()
-        self._proxy.refused.clear()
+        self._proxy.refused_names.clear()
         with self._interruption_after_timeout(driver), self._available_names(driver) as names:
             self._proxy.take_commands()
             try:
@@ -223,22 +223,22 @@ class CallRunner:
             except (Exception, gevent.Timeout) as raised:
                 error, text = comparable.convert_error(raised), str(raised)
             sent = self._take_sent_commands(names)
-            if self._proxy.refused:
+            if self._proxy.refused_names:
                 # The call may have sent other commands before the rejected command.
                 self._is_changed = True
-                rejected = ", ".join(sorted(self._proxy.refused))
+                rejected = ", ".join(sorted(self._proxy.refused_names))
                 raise ForeignDatabaseError(f"the call uses {rejected}, which {self._foreign_reason}")
         commands = [_comparable_command(each, comparable) for each in sent]
         if self._fail_point_is_set:
-            self._control.admin.command("configureFailPoint", "failCommand", mode="off")
+            self._control_client.admin.command("configureFailPoint", "failCommand", mode="off")
             self._fail_point_is_set = False
         self._is_changed = not all(name[0] in _READ_COMMANDS for name, *_ in commands)
         try:
-            left = self._remaining_documents(comparable)
-        except pymongo.errors.NetworkTimeout as silent:
-            self._proxy.unsupported_features.add(f"the server does not list its documents: {str(silent)[:40]}")
-            left = None
-        return Outcome(returned, error, commands, left, text)
+            documents = self._remaining_documents(comparable)
+        except pymongo.errors.NetworkTimeout as timeout:
+            self._proxy.unsupported_features.add(f"the server does not list its documents: {str(timeout)[:40]}")
+            documents = None
+        return Outcome(returned, error, commands, documents, text)
 
     def _interruption_after_timeout(self, driver: Driver) -> AbstractContextManager[None]:
         # A `gevent.Timeout` already interrupts gmongo.
@@ -258,7 +258,7 @@ class CallRunner:
             clients.append(client)
             return client
 
-        own = self._clients[driver]
+        main_client = self._clients[driver]
         names = {name: getattr(module, name) for name in module.__all__}
         names.update(
             {
@@ -267,10 +267,10 @@ class CallRunner:
                 "gridfs": driver.gridfs,
                 "GridFS": driver.gridfs.GridFS,  # type: ignore[attr-defined]
                 "GridFSBucket": driver.gridfs.GridFSBucket,  # type: ignore[attr-defined]
-                "client": own,
+                "client": main_client,
                 "clients": clients,
-                "db": own[self._database],
-                "c": own[self._database].things,
+                "db": main_client[self._database],
+                "c": main_client[self._database].things,
                 "uri": self.uri,
                 "Client": client_with,
                 "fail": self._set_fail_point,
@@ -299,7 +299,7 @@ class CallRunner:
         commands = [command] if isinstance(command, str) else command
         mode = {"times": times} if isinstance(times, int) else times
         try:
-            self._control.admin.command(
+            self._control_client.admin.command(
                 "configureFailPoint", "failCommand", mode=mode, data={"failCommands": commands, **data}
             )
         except pymongo.errors.OperationFailure as error:
@@ -318,13 +318,13 @@ class CallRunner:
 
     def _drop_all(self) -> None:
         """Drop the databases that calls have used."""
-        for name in sorted(self._proxy.used_databases & set(self._control.list_database_names())):
-            self._control.drop_database(name)
+        for name in sorted(self._proxy.used_databases & set(self._control_client.list_database_names())):
+            self._control_client.drop_database(name)
 
     def _reset(self) -> None:
         self._drop_all()
         self._proxy.used_databases.add(self._database)
-        self._control[self._database].things.insert_many([dict(document) for document in DOCUMENTS])
+        self._control_client[self._database].things.insert_many([dict(document) for document in DOCUMENTS])
 
     def _remaining_documents(self, comparable: ComparableValues) -> Any:
         """Return the documents of all databases that calls have used."""
@@ -332,20 +332,20 @@ class CallRunner:
             return None  # this server sometimes lists collections that were dropped
         if self._is_changed:
             return self._all_documents(comparable)
-        if self._unchanged is None:
-            self._unchanged = self._all_documents(comparable)
-        return self._unchanged
+        if self._unchanged_documents is None:
+            self._unchanged_documents = self._all_documents(comparable)
+        return self._unchanged_documents
 
     def _all_documents(self, comparable: ComparableValues) -> Any:
-        left = []
-        for name in sorted(self._proxy.used_databases & set(self._control.list_database_names())):
+        documents = []
+        for name in sorted(self._proxy.used_databases & set(self._control_client.list_database_names())):
             # The options of a view contain its definition, so `system.views` is omitted.
-            found = self._control[name].list_collections(filter={"name": {"$ne": "system.views"}})
-            for description in sorted(found, key=lambda each: each["name"]):
-                collection = self._control[name][description["name"]]
-                documents = sorted((comparable.convert(each) for each in collection.find()), key=repr)
-                left.append((name, description["name"], repr(description.get("options")), documents))
-        return left
+            descriptions = self._control_client[name].list_collections(filter={"name": {"$ne": "system.views"}})
+            for description in sorted(descriptions, key=lambda each: each["name"]):
+                collection = self._control_client[name][description["name"]]
+                values = sorted((comparable.convert(each) for each in collection.find()), key=repr)
+                documents.append((name, description["name"], repr(description.get("options")), values))
+        return documents
 
 
 def _fault_of_unacknowledged(server: tuple[str, int], call_timeout: float | None = None) -> str:

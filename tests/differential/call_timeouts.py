@@ -19,7 +19,7 @@ class SilentServerError(Exception):
 
 @contextmanager
 def interrupt_after(seconds: float | None, record: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """While the block runs, interrupt the main thread every `seconds` by a SilentServerError.
+    """While the block runs, interrupt the main thread every `seconds` seconds with a SilentServerError.
 
     :param seconds: Time limit in seconds, or None for no limit.
     :param record: Function to call before each interruption. The interruptions repeat, because the
@@ -28,21 +28,21 @@ def interrupt_after(seconds: float | None, record: Callable[[], object] = lambda
     """
 
     def interrupt(*_: Any) -> None:
-        if not done.is_set():
+        if not block_ended.is_set():
             record()
             raise SilentServerError
 
     def watch() -> None:
-        while not done.wait(seconds):
-            signal.pthread_kill(thread, signal.SIGUSR1)
+        while not block_ended.wait(seconds):
+            signal.pthread_kill(main_thread_id, signal.SIGUSR1)
 
     previous_handler = signal.signal(signal.SIGUSR1, interrupt)
-    done, thread = threading.Event(), threading.main_thread().ident or 0
+    block_ended, main_thread_id = threading.Event(), threading.main_thread().ident or 0
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
         yield
     finally:
-        done.set()
+        block_ended.set()
         watcher.join()
         signal.signal(signal.SIGUSR1, previous_handler)

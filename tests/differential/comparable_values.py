@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import bson
 from bson.raw_bson import RawBSONDocument
 
-_DRIVERS = ("pymongo", "gridfs", "gmongo")
+_DRIVER_PACKAGES = ("pymongo", "gridfs", "gmongo")
 # Fields of documents whose values differ in each run.
 _VOLATILE = frozenset({"$clusterTime", "operationTime", "lsid", "electionId", "connectionId", "localTime", "opTime"})
 # Parts of error messages that differ in each run: transaction numbers, and UUIDs of index builds or
@@ -68,7 +68,7 @@ class ComparableValues:
             return (name, str(value)) if value.time < _YEAR_2000 else name
         if isinstance(value, datetime.datetime):
             return name, str(value) if value.year < _FIRST_CLOCK_YEAR else "now"
-        if kind.__module__.partition(".")[0] in _DRIVERS:
+        if kind.__module__.partition(".")[0] in _DRIVER_PACKAGES:
             return self._convert_driver_object(value, depth)
         if isinstance(value, (int, float, str)):  # for example Int64 and IntEnum
             return name, str(value)
@@ -93,7 +93,10 @@ class ComparableValues:
         if kind.__name__ in ("Database", "Collection"):
             return kind.__name__, value.name
         names = [each for each in dir(kind) if not each.startswith("_") and not callable(getattr(kind, each))]
-        return DriverObject(kind.__name__, tuple((each, self.read_attribute(value, each, depth + 1)) for each in names))
+        return DriverObject(
+            kind.__name__,
+            tuple((each, self.read_attribute(value, each, depth + 1)) for each in names),
+        )
 
     def read_attribute(self, value: Any, name: str, depth: int = 0) -> Any:
         """Return the value of an attribute in comparable form, or the class of the error that the
@@ -108,14 +111,14 @@ class ComparableValues:
         """Return an error in comparable form: its classes, public attributes and labels."""
         kind = type(error)
         classes = tuple(each.__name__ for each in kind.__mro__)
-        if kind.__module__.partition(".")[0] not in _DRIVERS:
+        if kind.__module__.partition(".")[0] not in _DRIVER_PACKAGES:
             return RaisedError(classes, (), ())
         names = {*dir(error), *vars(error)} - set(dir(BaseException))
         public = sorted(name for name in names if not name.startswith("_"))
-        known = [
+        attributes = [
             (each, self.read_attribute(error, each, depth + 1)) for each in public if not callable(getattr(error, each))
         ]
-        return RaisedError(classes, tuple(known), tuple(sorted(getattr(error, "_error_labels", ()))))
+        return RaisedError(classes, tuple(attributes), tuple(sorted(getattr(error, "_error_labels", ()))))
 
 
 class DriverObject(NamedTuple):
@@ -144,10 +147,10 @@ def are_equal(theirs: Any, ours: Any, accept: Callable[[Any, Any], bool] = lambd
         intended.
     """
     if isinstance(theirs, RaisedError) and isinstance(ours, RaisedError) and theirs.classes[0] in ours.classes:
-        equal = _has_all(theirs.attributes, ours.attributes, accept) and theirs.labels == ours.labels
+        equal = _has_all_attributes(theirs.attributes, ours.attributes, accept) and theirs.labels == ours.labels
         return equal or accept(theirs, ours)
     if isinstance(theirs, DriverObject) and isinstance(ours, DriverObject) and theirs.kind == ours.kind:
-        return _has_all(theirs.attributes, ours.attributes, accept) or accept(theirs, ours)
+        return _has_all_attributes(theirs.attributes, ours.attributes, accept) or accept(theirs, ours)
     if (
         isinstance(theirs, (tuple, list))
         and isinstance(ours, (tuple, list))
@@ -159,7 +162,7 @@ def are_equal(theirs: Any, ours: Any, accept: Callable[[Any, Any], bool] = lambd
     return bool(theirs == ours) or accept(theirs, ours)
 
 
-def _has_all(theirs: tuple[Any, ...], ours: tuple[Any, ...], accept: Callable[[Any, Any], bool]) -> bool:
+def _has_all_attributes(theirs: tuple[Any, ...], ours: tuple[Any, ...], accept: Callable[[Any, Any], bool]) -> bool:
     """Return True if an object of gmongo has all attributes of the object of PyMongo, with equal
     values.
     """

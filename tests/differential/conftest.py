@@ -17,12 +17,12 @@ from .servers import SERVERS
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Expect a failure if PyMongo is older than the version of the test in ``older.tsv``."""
+    """Expect a test to fail if PyMongo is older than the version that ``older.tsv`` names for the test."""
     folder = Path(__file__).parent
     lines = (folder / "older.tsv").read_text("utf-8").splitlines()
-    since = {test: version for version, _, test in (line.partition("\t") for line in lines) if version[0] != "#"}
+    versions = {test: version for version, _, test in (line.partition("\t") for line in lines) if version[0] != "#"}
     for item in items:
-        version = since.get(item.nodeid.rpartition("tests/differential/")[2])
+        version = versions.get(item.nodeid.rpartition("tests/differential/")[2])
         if version is not None:
             item.add_marker(fails_before_pymongo(version))
 

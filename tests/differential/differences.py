@@ -68,13 +68,13 @@ def _is_bad_argument(theirs: Any, ours: Any) -> bool:
         return True
     if not (isinstance(theirs, RaisedError) and isinstance(ours, RaisedError)) or "PyMongoError" in theirs.classes:
         return False
-    refused = _ARGUMENT_ERRORS.intersection(ours.classes)
-    return theirs.classes[0] in FAULT_NAMES | _ARGUMENT_ERRORS and bool(refused or "ConfigurationError" in ours.classes)
+    rejects = _ARGUMENT_ERRORS.intersection(ours.classes)
+    return theirs.classes[0] in FAULT_NAMES | _ARGUMENT_ERRORS and bool(rejects or "ConfigurationError" in ours.classes)
 
 
 def _is_rejected_before_send(theirs: Any, ours: Any) -> bool:
-    """Return True if gmongo rejects an argument, but PyMongo sends the argument and the server
-    rejects it.
+    """Return True if gmongo rejects an argument, but PyMongo sends the argument, which the
+    server rejects.
     """
     return (
         isinstance(theirs, RaisedError)
@@ -145,7 +145,7 @@ def _without_field(field: Any, fields: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _is_id_of_ended_cursor(theirs: Any, ours: Any) -> bool:
-    """Return True if the cursor ID is 0 in gmongo, because the cursor has ended, and a number in
+    """Return True if the cursor ID is 0 in gmongo, because the cursor has ended, and an Int64 in
     PyMongo.
     """
     return isinstance(theirs, tuple) and theirs[:1] == ("Int64",) and bool(ours == ("int", 0))
@@ -163,7 +163,7 @@ def _is_comparable_command(part: Any) -> bool:
     return isinstance(part, tuple) and len(part) == 4 and isinstance(part[1], tuple) and isinstance(part[3], bool)
 
 
-_OUTCOME_PARTS = ("error", "returned", "commands", "left")
+_OUTCOME_PARTS = ("error", "returned", "commands", "documents")
 
 
 def _read_differences() -> Iterator[Difference]:
@@ -187,22 +187,22 @@ def explaining_differences(call: str, theirs: Outcome, ours: Outcome) -> set[int
     Return None if the outcomes have a difference that no intended difference explains.
     """
     applicable = [(number, each) for number, each in enumerate(DIFFERENCES) if each.matches(call)]
-    used: set[int] = set()
+    used_numbers: set[int] = set()
 
     def accept(theirs: Any, ours: Any) -> bool:
         for number, each in applicable:
             if each.accepts is not None and each.accepts(theirs, ours):
-                used.add(number)
+                used_numbers.add(number)
                 return True
         return False
 
-    for part in ("error", "returned", "commands", "left"):
-        explaining = [number for number, each in applicable if part in each.parts]
+    for part in ("error", "returned", "commands", "documents"):
+        explaining_numbers = [number for number, each in applicable if part in each.parts]
         if not are_equal(getattr(theirs, part), getattr(ours, part), accept):
-            if not explaining:
+            if not explaining_numbers:
                 return None
-            used.update(explaining)
-    return used
+            used_numbers.update(explaining_numbers)
+    return used_numbers
 
 
 def check_outcomes(call: str, theirs: Outcome, ours: Outcome) -> set[int]:
@@ -210,8 +210,8 @@ def check_outcomes(call: str, theirs: Outcome, ours: Outcome) -> set[int]:
 
     :raises AssertionError: The outcomes have a difference that no intended difference explains.
     """
-    used = explaining_differences(call, theirs, ours)
-    if used is None:
+    used_numbers = explaining_differences(call, theirs, ours)
+    if used_numbers is None:
         lines = [
             f"{part}:\n  PyMongo {getattr(theirs, part)!r} {theirs.text if part == 'error' else ''}\n"
             f"  gmongo  {getattr(ours, part)!r} {ours.text if part == 'error' else ''}"
@@ -219,4 +219,4 @@ def check_outcomes(call: str, theirs: Outcome, ours: Outcome) -> set[int]:
             if getattr(theirs, part) != getattr(ours, part)
         ]
         raise AssertionError("\n".join(["the outcomes differ", *lines]))
-    return used
+    return used_numbers

@@ -68,12 +68,18 @@ def check_results() -> Iterator[tuple[str, dict[str, Any] | None]]:
             f"secondary of {len(hosts)} with known primary",
             {**member, "secondary": True, "primary": _address_text(B)},
         )
-        yield f"secondary of {len(hosts)} with other address", {**member, "secondary": True, "me": "x:1"}
+        yield (
+            f"secondary of {len(hosts)} with other address",
+            {**member, "secondary": True, "me": "x:1"},
+        )
     member = {**_BASE, "setName": "rs", "hosts": [_address_text(A), _address_text(B)]}
     yield "arbiter", {**member, "arbiterOnly": True}
     yield "hidden member", {**member, "hidden": True}
     yield "secondary of another set", {**member, "setName": "no", "secondary": True}
-    yield "primary of another set", {**member, "setName": "no", "isWritablePrimary": True, "setVersion": 1}
+    yield (
+        "primary of another set",
+        {**member, "setName": "no", "isWritablePrimary": True, "setVersion": 1},
+    )
 
 
 def _election_fields() -> Iterator[dict[str, Any]]:
@@ -128,7 +134,11 @@ def initial_descriptions(start: Start) -> DescriptionPair:
         )
     )
     settings = SimpleNamespace(
-        seeds=set(start.seeds), direct=start.direct, heartbeat_frequency=10, _topology_id=None, local_threshold_ms=15
+        seeds=set(start.seeds),
+        direct=start.direct,
+        heartbeat_frequency=10,
+        _topology_id=None,
+        local_threshold_ms=15,
     )
     kind = their_topologies.TOPOLOGY_TYPE.Unknown
     if start.direct:
@@ -153,29 +163,29 @@ def explore(start: Start, depth: int) -> Exploration:
 
     If several sequences lead to equal states, continue only from the first sequence.
     """
-    replies = list(check_results())
-    seen: set[Any] = set()
+    results = list(check_results())
+    seen_states: set[Any] = set()
     violations: dict[str, str] = {}
-    steps = 0
+    step_count = 0
     paths: deque[tuple[DescriptionPair, tuple[str, ...]]] = deque([(initial_descriptions(start), ())])
     while paths:
         before, path = paths.popleft()
         for address in sorted(before.ours.server_descriptions()) if len(path) < depth else ():
-            for name, hello in replies:
+            for name, hello in results:
                 after = before.after_check(address, hello)
-                steps += 1
-                ours, other = after.views()
-                fault = _difference(ours, other)
+                step_count += 1
+                ours, theirs = after.views()
+                fault = _difference(ours, theirs)
                 if fault is not None:
-                    violations.setdefault(fault, " · ".join((*path, f"{address[0]}: {name}")) + f"\n{ours}\n{other}")
-                elif ours not in seen:
-                    seen.add(ours)
+                    violations.setdefault(fault, " · ".join((*path, f"{address[0]}: {name}")) + f"\n{ours}\n{theirs}")
+                elif ours not in seen_states:
+                    seen_states.add(ours)
                     paths.append((after, (*path, f"{address[0]}: {name}")))
-    return Exploration(len(seen), steps, violations)
+    return Exploration(len(seen_states), step_count, violations)
 
 
-def _difference(ours: Any, other: Any) -> str | None:
-    if ours != other:
+def _difference(ours: Any, theirs: Any) -> str | None:
+    if ours != theirs:
         return "the drivers differ"
     kind, *_, servers = ours
     primaries = sum(server == "RSPrimary" for _, server in servers)

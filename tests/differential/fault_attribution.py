@@ -10,7 +10,7 @@ from .call_runner import GMONGO, PYMONGO, CallRunner, Outcome
 from .comparable_values import RaisedError, are_equal
 from .differences import FAULT_NAMES, explaining_differences
 
-_REPEATS = 3
+_REPEAT_COUNT = 3
 
 
 class Verdict(Enum):
@@ -56,24 +56,24 @@ def attribute_difference(runner: CallRunner, source: str, simulation: Callable[[
 
 
 def _reason_if_random(runner: CallRunner, source: str, theirs: Outcome) -> str:
-    again = (runner.run_call(PYMONGO, source) for _ in range(_REPEATS))
-    return "" if all(are_equal(theirs, each) for each in again) else "equal calls of PyMongo have different results"
+    outcomes = (runner.run_call(PYMONGO, source) for _ in range(_REPEAT_COUNT))
+    return "" if all(are_equal(theirs, each) for each in outcomes) else "equal calls of PyMongo have different results"
 
 
 def _reason_if_server_differs(simulation: CallRunner, source: str, theirs: Outcome, ours: Outcome) -> str:
     """Return the reason why the server causes the difference, or an empty text."""
-    true_theirs, true_ours = simulation.compare(source)
-    if are_equal(true_theirs, theirs):
+    simulated_theirs, simulated_ours = simulation.compare(source)
+    if are_equal(simulated_theirs, theirs):
         return ""
     if isinstance(theirs.error, RaisedError) and theirs.error.classes[0] in FAULT_NAMES:
         return f"PyMongo raises an accidental error for the reply ({theirs.error.classes[0]})"
-    if explaining_differences(source, true_theirs, true_ours) is None:
+    if explaining_differences(source, simulated_theirs, simulated_ours) is None:
         return ""
-    matches_mongodb = are_equal(true_ours.error, ours.error) and are_equal(true_ours.returned, ours.returned)
+    matches_mongodb = are_equal(simulated_ours.error, ours.error) and are_equal(simulated_ours.returned, ours.returned)
     if isinstance(theirs.error, RaisedError):
         if theirs.error.classes[0] == "ConfigurationError" and matches_mongodb:
             return f"the server lacks a feature that PyMongo needs: {theirs.text[:80]}"
         if "ConnectionFailure" in theirs.error.classes and matches_mongodb:
             return "the server closes the connection of PyMongo, and replies to gmongo like MongoDB"
-    is_rejected = "OperationFailure" in repr((true_theirs.error, true_theirs.returned))
+    is_rejected = "OperationFailure" in repr((simulated_theirs.error, simulated_theirs.returned))
     return "the server accepts a command of PyMongo that MongoDB rejects" if matches_mongodb and is_rejected else ""

@@ -16,13 +16,13 @@ _HEADER = struct.Struct("<iiii")
 _OP_MSG = 2013
 SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
 """Names of the system databases of every server."""
-# Commands that a driver sends for discovery and clean-up, and that are not part of an outcome.
+# Commands for discovery, authentication and clean-up, which are not part of an outcome.
 _INTERNAL_COMMANDS = frozenset(
     {"hello", "ismaster", "isMaster", "endSessions", "killCursors", "killSessions", "saslStart", "saslContinue"}
 )
 # Commands to the database `admin` that a call may send, even if the call may use only one other
 # database.
-_HARMLESS = _INTERNAL_COMMANDS | {
+_HARMLESS_NAMES = _INTERNAL_COMMANDS | {
     "ping",
     "buildInfo",
     "buildinfo",
@@ -38,7 +38,7 @@ _SERVER_COMMANDS = frozenset(
     {"killAllSessions", "killAllSessionsByPattern", "killSessions", "createUser", "createRole"}
 )
 UNSUPPORTED = {59: "CommandNotFound", 115: "CommandNotSupported", 238: "NotImplemented", 40324: "an unknown stage"}
-"""Error codes, with their names, with which a server rejects unsupported commands and stages."""
+"""Error codes with which a server rejects unsupported commands and stages, with a text for each code."""
 _MAX_ERROR_REPLY_SIZE = 1 << 16
 
 
@@ -80,10 +80,10 @@ class RecordingProxy:
         self.unsupported_features: set[str] = set()
         self.used_databases: set[str] = set()  # Names of the databases that forwarded commands use.
         # Names of the forbidden databases that commands used, and of rejected commands.
-        self.refused: set[str] = set()
+        self.refused_names: set[str] = set()
         self._forbidden_databases, self._permitted_database = forbidden_databases, permitted_database
         self._fault_of_unacknowledged = fault_of_unacknowledged
-        self._sent: list[RecordedCommand] = []
+        self._sent_commands: list[RecordedCommand] = []
         self._lock = threading.Lock()
         proxy = self
 
@@ -108,7 +108,7 @@ class RecordingProxy:
     def take_commands(self) -> list[RecordedCommand]:
         """Return the commands that the proxy has recorded since the last call of this method."""
         with self._lock:
-            sent, self._sent = self._sent, []
+            sent, self._sent_commands = self._sent_commands, []
         return sent
 
     def close(self) -> None:
@@ -136,8 +136,8 @@ class RecordingProxy:
     def _forward_replies(self, upstream: socket.socket, client: socket.socket, internal_requests: set[int]) -> None:
         try:
             for header, body in _read_messages(upstream):
-                length, _, answered, opcode = _HEADER.unpack(header)
-                if opcode == _OP_MSG and length < _MAX_ERROR_REPLY_SIZE and answered not in internal_requests:
+                length, _, answered_request, opcode = _HEADER.unpack(header)
+                if opcode == _OP_MSG and length < _MAX_ERROR_REPLY_SIZE and answered_request not in internal_requests:
                     self._record_error(bson.decode(body[5:]))
                 client.sendall(header + body)
         except OSError:
@@ -159,15 +159,15 @@ class RecordingProxy:
         refused = self._forbidden_names(name, body, databases)
         with self._lock:
             self.used_databases |= databases - refused
-            self.refused |= refused
+            self.refused_names |= refused
             if name not in _INTERNAL_COMMANDS:
-                self._sent.append(RecordedCommand(name, body, not flags & 2))
+                self._sent_commands.append(RecordedCommand(name, body, not flags & 2))
         return not refused
 
     def _forbidden_names(self, name: str, body: dict[str, Any], databases: set[str]) -> set[str]:
         if self._permitted_database is None:
             return databases & set(self._forbidden_databases)
-        affects_server = name in _SERVER_COMMANDS or (body["$db"] in SYSTEM_DATABASES and name not in _HARMLESS)
+        affects_server = name in _SERVER_COMMANDS or (body["$db"] in SYSTEM_DATABASES and name not in _HARMLESS_NAMES)
         return (databases - {self._permitted_database}) | ({name} if affects_server else set())
 
 

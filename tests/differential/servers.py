@@ -18,5 +18,5 @@ def only_on(*servers: str) -> Any:
     return pytest.mark.parametrize("runner", servers, indirect=True)
 
 
-# Mark for tests that run only on the simulation, because all servers have equal outcomes.
+# Mark for tests that run only on the simulation, because the server does not affect the outcome.
 on_the_simulation = only_on("simulation")

@@ -1,4 +1,4 @@
-"""Tests that call each method with values of all types for each parameter.
+"""Calls of each method with values of all types for each parameter.
 
 The signatures of PyMongo determine the tested parameters. The tests therefore include new
 parameters of a new PyMongo version.
@@ -64,10 +64,10 @@ def _cases() -> Iterator[Any]:
 
 
 def _make_call(
-    subject: str, method: str, arguments: str, parameter: str, tested: Any
+    subject: str, method: str, arguments: str, parameter: str, argument: Any
 ) -> Callable[[dict[str, Any]], Any]:
     def call(names: dict[str, Any]) -> Any:
-        value = getattr(names[subject], method)(**{**eval(arguments, dict(names)), parameter: tested})
+        value = getattr(names[subject], method)(**{**eval(arguments, dict(names)), parameter: argument})
         return value.to_list() if hasattr(value, "to_list") else value
 
     return call
@@ -86,8 +86,8 @@ def test_call_with_argument_of_any_type_has_outcome_of_pymongo_or_raises(
     for text, value in ODD_VALUES.items():
         call = f"{subject}.{method}({parameter}={text})"
         theirs, ours = runner.compare(_make_call(subject, method, required_arguments, parameter, value))
-        equal = explaining_differences(call, theirs, ours) is not None or _is_rejected(theirs, ours)
-        if not equal or (ours.error is not None and not ours.text):
+        is_explained = explaining_differences(call, theirs, ours) is not None or _is_rejected(theirs, ours)
+        if not is_explained or (ours.error is not None and not ours.text):
             failures.append((call, _text(theirs), _text(ours)))
     assert not failures
 

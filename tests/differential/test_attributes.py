@@ -1,4 +1,4 @@
-"""Tests that gmongo has the attributes, signatures and constants of PyMongo.
+"""gmongo has the attributes, signatures and constants of PyMongo.
 
 The table of calls (folder `calls`) compares the values of attributes.
 """
@@ -55,7 +55,7 @@ def test_more_than_thirty_classes_are_compared() -> None:
 
 # Tests of default values of arguments
 
-OTHER_DEFAULTS = {
+DIFFERENT_DEFAULTS = {
     "ClientBulkWriteException(verbose)",  # PyMongo requires this argument
     "ClientSession(implicit)",
     # None, the default of gmongo, means PyMongo's default: the primary.
@@ -95,20 +95,20 @@ def test_arguments_have_defaults_of_pymongo() -> None:
                 compared_count += 1
                 if theirs[parameter].default != ours[parameter].default:
                     different.add(f"{name}({parameter})")
-    assert different == OTHER_DEFAULTS
+    assert different == DIFFERENT_DEFAULTS
     assert compared_count > 2000
 
 
 # Tests of the names of modules, members of classes, and parameters
 
-OTHER_NAMES = {
+MISSING_NAMES = {
     "gmongo.encryption_options.check_min_pymongocrypt",
     "gmongo.pool_options.get_container_env_info",
     "gmongo.read_preferences.MovingAverage",
     "gmongo.topology_description.updated_topology_description",
     "gmongo.write_concern.validate_boolean",
 }
-OTHER_PARAMETERS = {"ClientOptions", "WaitQueueTimeoutError", "find", "split_options", "validate_options"}
+DIFFERENT_PARAMETERS = {"ClientOptions", "WaitQueueTimeoutError", "find", "split_options", "validate_options"}
 
 
 def _is_missing(theirs: Any, ours: Any) -> bool:
@@ -130,7 +130,7 @@ def test_modules_and_classes_have_all_public_names_of_pymongo() -> None:
         or thing.__module__.rpartition(".")[2] == theirs.__name__.rpartition(".")[2]
         if _is_missing(thing, getattr(ours, name, None))
     }
-    assert missing == OTHER_NAMES
+    assert missing == MISSING_NAMES
 
 
 def _parameters(function: Any) -> tuple[list[str], bool]:
@@ -147,18 +147,18 @@ def test_parameters_have_names_and_order_of_pymongo() -> None:
     compared_count, different = 0, set()
     for name, one, other in _common_callables():
         if not name.startswith("Topology") and all(inspect.isfunction(each) for each in (one, other)):
-            (theirs, _), (ours, is_open) = _parameters(one), _parameters(other)
+            (theirs, _), (ours, accepts_more) = _parameters(one), _parameters(other)
             common = [each for each in theirs if each in ours]
             compared_count += 1
-            if ours[: len(common)] != common or (common != theirs and not is_open):
+            if ours[: len(common)] != common or (common != theirs and not accepts_more):
                 different.add(name)
-    assert different == OTHER_PARAMETERS
+    assert different == DIFFERENT_PARAMETERS
     assert compared_count > 500
 
 
 # Tests of constants
 
-OTHER_CONSTANTS = {"gmongo.version", "gmongo.version_tuple", "gmongo.MIN_SUPPORTED_WIRE_VERSION"}
+DIFFERENT_CONSTANTS = {"gmongo.version", "gmongo.version_tuple", "gmongo.MIN_SUPPORTED_WIRE_VERSION"}
 
 
 def _common_constants(theirs: object, ours: object, path: str) -> Iterator[tuple[str, Any, Any]]:
@@ -174,7 +174,7 @@ def _common_constants(theirs: object, ours: object, path: str) -> Iterator[tuple
 @since("4.18")
 def test_constants_equal_constants_of_pymongo() -> None:
     constants = [each for ours in MODULES for each in _common_constants(_pymongo_module(ours), ours, ours.__name__)]
-    assert {name for name, one, other in constants if one != other} == OTHER_CONSTANTS
+    assert {name for name, one, other in constants if one != other} == DIFFERENT_CONSTANTS
     assert len(constants) > 70
 
 
@@ -189,10 +189,10 @@ PRIVATE_MODULES = [
 @pytest.mark.parametrize(("theirs", "name", "different_names"), PRIVATE_MODULES)
 def test_private_constants_equal_constants_of_pymongo(theirs: ModuleType, name: str, different_names: set[str]) -> None:
     ours = importlib.import_module(name)
-    found = {
+    value_pairs = {
         each: (getattr(theirs, each), value)
         for each, value in vars(ours).items()
         if hasattr(theirs, each) and not each.startswith("__") and isinstance(value, int | float | dict)
     }
-    assert {each for each, (one, other) in found.items() if one != other} == different_names
-    assert found
+    assert {each for each, (one, other) in value_pairs.items() if one != other} == different_names
+    assert value_pairs

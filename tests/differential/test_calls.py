@@ -1,4 +1,4 @@
-"""Tests that calls of public operations have the outcome of PyMongo, with valid and invalid
+"""Calls of public operations have the outcome of PyMongo. The tests use valid and invalid
 options.
 """
 
@@ -18,10 +18,10 @@ from .servers import EXTERNAL_SERVERS, only_on
 _CALLS = [call for path in sorted((Path(__file__).parent / "calls").glob("*.txt")) for call in read_calls(path)]
 
 
-# The files of calls that nx-27017 supports. The server nx-27017 supports neither change streams nor
+# Names of the files of calls that nx-27017 supports. The server supports neither change streams nor
 # fail points nor transactions. The server also keeps dropped collections after some errors, and
 # wrongly replies to unacknowledged writes.
-_NX_SUBJECTS = frozenset({"writes", "bulks", "reads", "administration", "bad_inputs"})
+_NX_FILES = frozenset({"writes", "bulks", "reads", "administration", "bad_inputs"})
 
 
 def _parametrized(calls: list[Call]) -> Any:
@@ -41,7 +41,7 @@ def test_call_has_outcome_of_pymongo(runner: CallRunner, call: Call) -> None:
 
 
 @pytest.mark.one_in(2)
-@_parametrized([call for call in _CALLS if call.name.partition(":")[0] in _NX_SUBJECTS])
+@_parametrized([call for call in _CALLS if call.name.partition(":")[0] in _NX_FILES])
 @only_on("nx-27017")
 def test_call_has_outcome_of_pymongo_on_embedded_database(runner: CallRunner, call: Call) -> None:
     check_outcomes(call.source, *runner.compare(call.source))

@@ -10,10 +10,10 @@ from .call_runner import GMONGO, PYMONGO, CallRunner, read_calls
 from .differences import DIFFERENCES, Difference, explaining_differences
 from .servers import on_the_simulation
 
-_HERE = Path(__file__).parent
-_PAGES = [_HERE.parents[1] / "docs" / name for name in ("differences.md", "differences-internals.md")]
+_FOLDER = Path(__file__).parent
+_PAGES = [_FOLDER.parents[1] / "docs" / name for name in ("differences.md", "differences-internals.md")]
 _ROWS = [row for page in _PAGES for row in page.read_text("utf-8").splitlines() if row.startswith("|")]
-_CALLS = [call for path in sorted((_HERE / "calls").glob("*.txt")) for call in read_calls(path)]
+_CALLS = [call for path in sorted((_FOLDER / "calls").glob("*.txt")) for call in read_calls(path)]
 
 
 def test_table_of_differences_has_at_most_sixty_entries() -> None:
@@ -33,7 +33,7 @@ def test_listed_difference_occurs_in_a_call(runner: CallRunner, number: int) -> 
     assert candidates
     for call in candidates:
         outcomes = [runner.run_call(driver, call.source) for driver in (PYMONGO, GMONGO)]
-        used = explaining_differences(call.source, *outcomes)
-        if used is not None and number in used:
+        used_numbers = explaining_differences(call.source, *outcomes)
+        if used_numbers is not None and number in used_numbers:
             return
     raise AssertionError(f"none of {len(candidates)} calls shows the difference")

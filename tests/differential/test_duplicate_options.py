@@ -24,7 +24,7 @@ from gmongo.options.client_values import tls_enabled
 from gmongo.options.table import OPTIONS, Option, Source, find_option
 from tests.support.cases import rows
 
-# Two different values for each option. For a file option, a value is a key of the fixture `files`.
+# Two different values for each option. For a file option, a value names an attribute of the fixture `files`.
 VALUES: dict[str, tuple[Any, Any]] = {row["option"]: tuple(row["values"]) for row in rows(__file__) if "values" in row}
 # Options that the tests omit: options that are valid only together with a second option, and the
 # option `connect`, which the tests set.
@@ -84,7 +84,7 @@ class DoubleOption(NamedTuple):
         client.close()
         return options.get(self.option.key)
 
-    def takes_effect(self, driver: Any) -> Any:
+    def effects_of_values(self, driver: Any) -> Any:
         """Return, for each value, True if the value takes effect. Return REJECTED if the driver
         rejects the values.
         """
@@ -111,14 +111,14 @@ def double_options(files: SimpleNamespace) -> Iterator[DoubleOption]:
                 yield DoubleOption(places, names, (values[1], values[0]))
 
 
-FIRST, LAST = (True, False), (False, True)
+ONLY_FIRST, ONLY_LAST = (True, False), (False, True)
 
 
 def _disables_protection(double_option: DoubleOption, theirs: Any, ours: Any) -> bool:
     flag = double_option.option.insecure
     return (
         flag is not None
-        and theirs == LAST
+        and theirs == ONLY_LAST
         and ours == REJECTED
         and (double_option.places != "UK" or double_option.values[1] is flag)
     )
@@ -126,7 +126,7 @@ def _disables_protection(double_option: DoubleOption, theirs: Any, ours: Any) ->
 
 def _enables_protection(double_option: DoubleOption, theirs: Any, ours: Any) -> bool:
     flag = double_option.option.insecure
-    return flag is not None and theirs == REJECTED and ours == LAST and double_option.values[1] is not flag
+    return flag is not None and theirs == REJECTED and ours == ONLY_LAST and double_option.values[1] is not flag
 
 
 DIFFERENCES: dict[str, Callable[[DoubleOption, Any, Any], bool]] = {
@@ -140,8 +140,14 @@ def test_effective_value_of_double_option_equals_value_in_pymongo(files: SimpleN
     for double_option in double_options(files):
         if not all(name.lower() in pymongo.common.URI_OPTIONS_VALIDATOR_MAP for name in double_option.names):
             continue
-        theirs, ours = double_option.takes_effect(pymongo), double_option.takes_effect(gmongo)
-        reason = next((text for text, explains in DIFFERENCES.items() if explains(double_option, theirs, ours)), None)
+        theirs, ours = (
+            double_option.effects_of_values(pymongo),
+            double_option.effects_of_values(gmongo),
+        )
+        reason = next(
+            (text for text, explains in DIFFERENCES.items() if explains(double_option, theirs, ours)),
+            None,
+        )
         if theirs != ours and reason is None:
             failures.append((double_option, theirs, ours))
         reasons.add(reason)

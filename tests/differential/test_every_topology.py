@@ -1,4 +1,4 @@
-"""Tests that gmongo and PyMongo have equal topology states after each sequence of server checks."""
+"""gmongo and PyMongo have equal topology states after each sequence of server checks."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ def test_each_sequence_of_checks_leads_to_state_of_pymongo(start: Start, record_
     assert not exploration.violations, exploration.violations
 
 
-def test_exploration_reports_difference_if_transition_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    updated = transitions.update_topology
+def test_exploration_reports_difference_if_transition_is_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    original_update = transitions.update_topology
 
     def ignore_errors(description: Any, new: Any) -> Any:
-        return description if new.server_type_name == "Unknown" else updated(description, new)
+        return description if new.server_type_name == "Unknown" else original_update(description, new)
 
     monkeypatch.setattr(transitions, "update_topology", ignore_errors)
     assert "the drivers differ" in explore(Start((A, B), "rs"), depth=2).violations

@@ -1,4 +1,4 @@
-"""Tests that the call runner protects databases of other users on a shared server."""
+"""The call runner protects databases of other users on a shared server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture
-def shop(server: str) -> Iterator[pymongo.MongoClient]:
+def client(server: str) -> Iterator[pymongo.MongoClient]:
     """Yield a client of a simulated server.
 
     The server has one database of another user: ``shop``, with one document.
@@ -36,30 +36,30 @@ def _call_runner(client: pymongo.MongoClient) -> CallRunner:
     return CallRunner(client.address, "a server in use")
 
 
-def test_close_of_call_runner_drops_only_databases_of_calls(shop: pymongo.MongoClient) -> None:
-    runner = _call_runner(shop)
+def test_close_of_call_runner_drops_only_databases_of_calls(client: pymongo.MongoClient) -> None:
+    runner = _call_runner(client)
     runner.compare("c.insert_one({})")
     runner.compare("client.other.things.insert_one({})")
     runner.compare('client.bulk_write([InsertOne({}, namespace="bulk.things")])')
-    shop.foreign.things.insert_one({})
+    client.foreign.things.insert_one({})
     runner.compare("c.insert_one({})")
     runner.close()
-    assert set(shop.list_database_names()) - {"admin", "config", "local"} == {"shop", "foreign"}
-    assert list(shop.shop.orders.find()) == [{"_id": 1}]
-    shop.drop_database("foreign")
+    assert set(client.list_database_names()) - {"admin", "config", "local"} == {"shop", "foreign"}
+    assert list(client.shop.orders.find()) == [{"_id": 1}]
+    client.drop_database("foreign")
 
 
 @with_cases
-def test_call_on_existing_database_raises_error_before_send(shop: pymongo.MongoClient, call: str) -> None:
-    runner = _call_runner(shop)
+def test_call_on_existing_database_raises_error_before_send(client: pymongo.MongoClient, call: str) -> None:
+    runner = _call_runner(client)
     with pytest.raises(ForeignDatabaseError, match="shop"):
         runner.compare(call)
     runner.close()
-    assert list(shop.shop.orders.find()) == [{"_id": 1}]
+    assert list(client.shop.orders.find()) == [{"_id": 1}]
 
 
-def test_call_runner_rejects_server_with_database_of_same_name(shop: pymongo.MongoClient) -> None:
-    shop.differential.precious.insert_one({"_id": 1})
+def test_call_runner_rejects_server_with_database_of_same_name(client: pymongo.MongoClient) -> None:
+    client.differential.precious.insert_one({"_id": 1})
     with pytest.raises(ForeignDatabaseError, match="already has the database 'differential'"):
-        _call_runner(shop)
-    assert shop.differential.precious.count_documents({}) == 1
+        _call_runner(client)
+    assert client.differential.precious.count_documents({}) == 1

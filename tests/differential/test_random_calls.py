@@ -24,7 +24,7 @@ _settings = settings(
 # The documents with the IDs 0 to 9 exist. Some writes insert duplicates, and the server rejects some
 # updates.
 _ids = st.integers(0, 14)
-_writes = st.one_of(
+_write_texts = st.one_of(
     st.builds("InsertOne({{'_id': {}}})".format, _ids),
     st.builds("UpdateOne({{'_id': {}}}, {{'$inc': {{'kind': {}}}}}, upsert={})".format, _ids, _ids, st.booleans()),
     st.builds("UpdateOne({{'_id': {}}}, {{'$nonsense': {{'kind': 1}}}})".format, _ids),
@@ -36,7 +36,7 @@ _writes = st.one_of(
 )
 
 
-@given(writes=st.lists(_writes, min_size=1, max_size=8), ordered=st.booleans(), acknowledged=st.booleans())
+@given(writes=st.lists(_write_texts, min_size=1, max_size=8), ordered=st.booleans(), acknowledged=st.booleans())
 @_settings
 def test_bulk_write_has_outcome_of_pymongo(
     runner: CallRunner, writes: list[str], ordered: bool, acknowledged: bool
@@ -48,7 +48,7 @@ def test_bulk_write_has_outcome_of_pymongo(
     )
 
 
-@given(writes=st.lists(_writes, min_size=1, max_size=6), ordered=st.booleans(), verbose=st.booleans())
+@given(writes=st.lists(_write_texts, min_size=1, max_size=6), ordered=st.booleans(), verbose=st.booleans())
 @_settings
 def test_client_bulk_write_has_outcome_of_pymongo(
     runner: CallRunner, writes: list[str], ordered: bool, verbose: bool
@@ -101,7 +101,7 @@ def test_cursor_with_options_has_outcome_of_pymongo(
     assert_equal_outcomes(runner, f"cursor = c.find({filter}{option_text})\n{use_of_cursor}")
 
 
-_codecs = st.sampled_from(
+_codec_option_texts = st.sampled_from(
     [
         "uuid_representation=4",
         "uuid_representation=3",
@@ -113,10 +113,10 @@ _codecs = st.sampled_from(
         "unicode_decode_error_handler='replace'",
     ]
 )
-_values = st.sampled_from(
+_value_texts = st.sampled_from(
     ["U", "Decimal('1.5')", "datetime.datetime(2020, 1, 2)", "{'a': [U]}", "'x'", "Int64(5)", "b'x'"]
 )
-_operations = st.sampled_from(
+_operation_texts = st.sampled_from(
     [
         "c.insert_one({'_id': V}).inserted_id, c.find_one({'_id': V})",
         "c.insert_many([{'_id': V}, {'v': V}]).inserted_ids[0]",
@@ -133,7 +133,7 @@ _operations = st.sampled_from(
 )
 
 
-@given(codec=_codecs, value=_values, operation=_operations)
+@given(codec=_codec_option_texts, value=_value_texts, operation=_operation_texts)
 @_settings
 def test_codec_options_have_outcome_of_pymongo(runner: CallRunner, codec: str, value: str, operation: str) -> None:
     assert_equal_outcomes(runner, f"c = c.with_options(codec_options=CodecOptions({codec}))\nV = {value}\n{operation}")

@@ -1,4 +1,4 @@
-"""Tests that each TLS option enables or disables TLS as in PyMongo."""
+"""Each TLS option enables or disables TLS as in PyMongo, or enables TLS where PyMongo does not."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import gmongo
 from gmongo.options.rules import TLS_DETAIL_OPTIONS
 from gmongo.options.table import OPTIONS
 
-FILES = {"tlsCAFile": "ca", "tlsCRLFile": "crl", "tlsCertificateKeyFile": "client"}
-VALUES: dict[str, tuple[Any, ...]] = {
-    name: (FILES[name],) if name in FILES else ("x",) if name.endswith("Password") else (True, False)
+FILE_KEYS = {"tlsCAFile": "ca", "tlsCRLFile": "crl", "tlsCertificateKeyFile": "client"}
+OPTION_VALUES: dict[str, tuple[Any, ...]] = {
+    name: (FILE_KEYS[name],) if name in FILE_KEYS else ("x",) if name.endswith("Password") else (True, False)
     for name in TLS_DETAIL_OPTIONS
 }
 ONLY_IN_GMONGO = {"tlsDisableCertificateRevocationCheck"}
@@ -37,13 +37,13 @@ def _use_of_tls(driver: Any, keywords: dict[str, Any]) -> str:
 
 CASES = [
     pytest.param(name, value, tls, id=f"{name}={value},tls={tls}")
-    for name, values in VALUES.items()
+    for name, values in OPTION_VALUES.items()
     for value, tls in itertools.product(values, (None, True, False))
 ]
 
 
 def test_table_contains_all_tls_options() -> None:
-    assert {*VALUES, "tls"} == {option.name for option in OPTIONS if option.name.startswith("tls")}
+    assert {*OPTION_VALUES, "tls"} == {option.name for option in OPTIONS if option.name.startswith("tls")}
 
 
 @pytest.mark.parametrize(("name", "value", "tls"), CASES)

@@ -65,12 +65,12 @@ class Write(NamedTuple):
 
 WRITES = {row["name"]: Write(**row) for row in rows(__file__)}
 ADMINISTRATION_CALLS = ("create_index", "drop_index", "drop", "rename", "aggregate")
-LEVELS: dict[str, Callable[[dict[str, Any]], Any]] = {
+COLLECTION_FACTORIES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "client": lambda names: names["Client"](w=0)[DATABASE].things,
     "database": lambda names: names["client"].get_database(DATABASE, write_concern=names["WriteConcern"](w=0)).things,
     "collection": lambda names: names["c"].with_options(write_concern=names["WriteConcern"](w=0)),
 }
-SESSIONS = ("none", "explicit", "transaction")
+SESSION_KINDS = ("none", "explicit", "transaction")
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
@@ -96,7 +96,7 @@ def _run_in_session(kind: str, names: dict[str, Any], target: Any, call: Callabl
 
 def _call_in_session(write: Write, level: str, kind: str, options: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
     def run_write(names: dict[str, Any]) -> Any:
-        target = LEVELS[level](names)
+        target = COLLECTION_FACTORIES[level](names)
         return _run_in_session(kind, names, target, lambda session: write.run(target, names, {**options, **session}))
 
     return run_write
@@ -120,7 +120,7 @@ def _sends_more_fields(name: str, theirs: Outcome, ours: Outcome) -> bool:
     if "unordered" not in name or theirs[:2] != ours[:2]:
         return False
     fields = [{field[0] for command in each.commands for field in command[1]} for each in (theirs, ours)]
-    return fields[1] - fields[0] in ({"let"}, {"comment"}) and theirs.left == ours.left
+    return fields[1] - fields[0] in ({"let"}, {"comment"}) and theirs.documents == ours.documents
 
 
 def _is_acknowledged(name: str, theirs: Outcome, ours: Outcome) -> bool:
@@ -135,8 +135,8 @@ EXPLANATIONS = (_is_rejected_by_both, _raises_before_send, _sends_more_fields, _
 @pytest.mark.parametrize("name", WRITES)
 def test_unacknowledged_write_has_outcome_of_pymongo_or_raises(versioned_runner: CallRunner, name: str) -> None:
     write = WRITES[name]
-    cases = [(level, kind, None) for level in LEVELS for kind in SESSIONS]
-    cases += [("collection", kind, option) for kind in SESSIONS for option in write.options]
+    cases = [(level, kind, None) for level in COLLECTION_FACTORIES for kind in SESSION_KINDS]
+    cases += [("collection", kind, option) for kind in SESSION_KINDS for option in write.options]
     for level, kind, option in cases:
         options = {} if option is None else {option: OPTIONS[option]}
         theirs, ours = versioned_runner.compare(_call_in_session(write, level, kind, options))
@@ -145,7 +145,7 @@ def test_unacknowledged_write_has_outcome_of_pymongo_or_raises(versioned_runner:
             check_outcomes(call, theirs, ours)
 
 
-def _error_of_write(
+def _run_and_catch_error(
     write: Write, client: Any, names: dict[str, Any], options: dict[str, Any], w: int
 ) -> Exception | None:
     client.drop_database(DATABASE)
@@ -163,13 +163,16 @@ def _error_of_write(
 def test_option_that_old_server_rejects_raises_error_in_unacknowledged_write(version: str) -> None:
     names = {name: getattr(gmongo, name) for name in gmongo.__all__}
     rejected_count = 0
-    with Deployment.replica_set(1, version=version) as deployment, gmongo.MongoClient(deployment.uri) as client:
+    with (
+        Deployment.replica_set(1, version=version) as deployment,
+        gmongo.MongoClient(deployment.uri) as client,
+    ):
         for (name, write), option in itertools.product(WRITES.items(), (None, *OPTIONS)):
             if option is not None and option not in write.options:
                 continue
             options = {} if option is None else {option: OPTIONS[option]}
             acknowledged_error, unacknowledged_error = (
-                _error_of_write(write, client, names, options, w) for w in (1, 0)
+                _run_and_catch_error(write, client, names, options, w) for w in (1, 0)
             )
             assert unacknowledged_error or not acknowledged_error, (name, option, acknowledged_error)
             rejected_count += acknowledged_error is not None

@@ -57,7 +57,7 @@ def encryption(client):
 
 @pytest.fixture
 def peer(deployment):
-    """Return a client and a `ClientEncryption` of PyMongo that use the deployment and master key of
+    """Yield a client and a `ClientEncryption` of PyMongo that use the deployment and the master key of
     gmongo.
     """
     from pymongo.encryption import ClientEncryption

@@ -31,5 +31,5 @@ class Proxy(ProxyServer):
         self.heads.append(head.decode())
         sock.sendall(f"HTTP/1.1 {self.status}\r\n\r\n".encode())
         if self.status.startswith("200"):
-            with socket.create_connection(("127.0.0.1", self._target)) as onward:
-                relay(sock, onward)
+            with socket.create_connection(("127.0.0.1", self._target)) as target_socket:
+                relay(sock, target_socket)

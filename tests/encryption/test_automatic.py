@@ -22,7 +22,12 @@ import gmongo
 from gmongo import DeleteOne, InsertOne, MongoClient, ReplaceOne, UpdateOne
 from gmongo.encryption import Algorithm
 from gmongo.encryption_options import AutoEncryptionOpts
-from gmongo.errors import ConfigurationError, EncryptionError, InvalidOperation, ServerSelectionTimeoutError
+from gmongo.errors import (
+    ConfigurationError,
+    EncryptionError,
+    InvalidOperation,
+    ServerSelectionTimeoutError,
+)
 from tests.encryption.conftest import KMS_PROVIDERS, VAULT
 from tests.support.cases import with_cases
 from tests.support.server import ScriptedServer
@@ -85,7 +90,13 @@ def auto_client(connect, schema, mongocryptd, recorder):
     return client
 
 
-ANN = {"_id": 1, "name": "ann", "ssn": "457-55-5462", "secret": "gold", "address": {"street": "Main"}}
+ANN_DOCUMENT = {
+    "_id": 1,
+    "name": "ann",
+    "ssn": "457-55-5462",
+    "secret": "gold",
+    "address": {"street": "Main"},
+}
 
 
 def is_encrypted(value):
@@ -93,25 +104,28 @@ def is_encrypted(value):
 
 
 def test_every_operation_encrypts_arguments_and_decrypts_results(auto_client, client, peer):
-    people, stored = auto_client.shop.people, client.shop.people
-    people.insert_one(dict(ANN))
-    raw = stored.find_one({"_id": 1})
+    people, plain_people = auto_client.shop.people, client.shop.people
+    people.insert_one(dict(ANN_DOCUMENT))
+    raw = plain_people.find_one({"_id": 1})
     assert is_encrypted(raw["ssn"]) and is_encrypted(raw["secret"]) and is_encrypted(raw["address"]["street"])
     assert raw["name"] == "ann"
     assert peer.encryption.decrypt(raw["ssn"]) == "457-55-5462"
 
-    assert people.find_one({"ssn": "457-55-5462"}) == ANN
-    assert people.find_one({"ssn": {"$in": ["457-55-5462", "other"]}}) == ANN
-    assert people.find_one({"$or": [{"address.street": "Main"}, {"name": "unknown"}]}) == ANN
+    assert people.find_one({"ssn": "457-55-5462"}) == ANN_DOCUMENT
+    assert people.find_one({"ssn": {"$in": ["457-55-5462", "other"]}}) == ANN_DOCUMENT
+    assert people.find_one({"$or": [{"address.street": "Main"}, {"name": "unknown"}]}) == ANN_DOCUMENT
     assert people.find_one({"ssn": "other"}) is None
-    assert list(people.aggregate([{"$match": {"ssn": "457-55-5462"}}])) == [ANN]
+    assert list(people.aggregate([{"$match": {"ssn": "457-55-5462"}}])) == [ANN_DOCUMENT]
     assert people.count_documents({"ssn": "457-55-5462"}) == 1
     assert people.distinct("ssn") == ["457-55-5462"]
 
     assert people.update_one({"ssn": "457-55-5462"}, {"$set": {"ssn": "1", "age": 7}}).modified_count == 1
-    assert is_encrypted(stored.find_one({"_id": 1})["ssn"])
+    assert is_encrypted(plain_people.find_one({"_id": 1})["ssn"])
     assert people.find_one_and_update({"ssn": "1"}, {"$set": {"secret": "silver"}})["secret"] == "gold"
-    assert people.find_one_and_replace({"ssn": "1"}, {"ssn": "2"}, return_document=True) == {"_id": 1, "ssn": "2"}
+    assert people.find_one_and_replace({"ssn": "1"}, {"ssn": "2"}, return_document=True) == {
+        "_id": 1,
+        "ssn": "2",
+    }
     assert people.replace_one({"ssn": "2"}, {"ssn": "3", "secret": "x"}).modified_count == 1
     assert people.find_one_and_delete({"ssn": "3"}) == {"_id": 1, "ssn": "3", "secret": "x"}
 
@@ -126,7 +140,7 @@ def test_every_operation_encrypts_arguments_and_decrypts_results(auto_client, cl
     )
     assert (result.inserted_count, result.modified_count, result.deleted_count) == (1, 2, 1)
     assert [each["ssn"] for each in people.find().sort("_id", 1)] == ["0", "one", "two", "4", "9"]
-    assert all(is_encrypted(each["ssn"]) for each in stored.find())
+    assert all(is_encrypted(each["ssn"]) for each in plain_people.find())
     assert people.delete_many({"ssn": {"$in": ["0", "4"]}}).deleted_count == 2
     assert people.update_many({"ssn": "9"}, {"$set": {"secret": "x"}}).modified_count == 1
 
@@ -148,8 +162,14 @@ def test_unencryptable_command_raises_error_and_is_not_sent(auto_client):
         (lambda: people.find_one({"secret": "gold"}), "randomized"),
         (lambda: people.find_one({"ssn": {"$gt": "1"}}), "Invalid match expression operator"),
         (lambda: people.update_one({}, {"$push": {"ssn": "x"}}), "not allowed on encrypted values"),
-        (lambda: auto_client.shop.command("killOp", 1), "command not supported for auto encryption: killOp"),
-        (lambda: auto_client.shop.aggregate([{"$documents": []}]), "non-collection command not supported"),
+        (
+            lambda: auto_client.shop.command("killOp", 1),
+            "command not supported for auto encryption: killOp",
+        ),
+        (
+            lambda: auto_client.shop.aggregate([{"$documents": []}]),
+            "non-collection command not supported",
+        ),
     ):
         with pytest.raises(EncryptionError, match=message):
             call()
@@ -172,7 +192,7 @@ def test_mongocryptd_is_spawned_at_first_use_and_after_failed_command(connect, s
     # mongocryptd.
     for line_count in (2, 3):
         with pytest.raises(EncryptionError):
-            disconnected.shop.people.insert_one(dict(ANN))
+            disconnected.shop.people.insert_one(dict(ANN_DOCUMENT))
         eventually(lambda count=line_count: log.exists() and len(log.read_text().splitlines()) == count)
     assert set(log.read_text().splitlines()) == {"--port=1 --idleShutdownTimeoutSecs=60"}
     assert "cannot be started" not in caplog.text
@@ -180,10 +200,13 @@ def test_mongocryptd_is_spawned_at_first_use_and_after_failed_command(connect, s
 
 def test_missing_mongocryptd_program_is_logged(connect, schema, monkeypatch, caplog):
     monkeypatch.setattr("gmongo._encryption.automatic._SELECTION_TIMEOUT_MS", 50)
-    options = {"mongocryptd_uri": "mongodb://127.0.0.1:1/", "mongocryptd_spawn_path": "no-such-program"}
+    options = {
+        "mongocryptd_uri": "mongodb://127.0.0.1:1/",
+        "mongocryptd_spawn_path": "no-such-program",
+    }
     disconnected = connect(schema_map={PEOPLE_NAMESPACE: schema}, **options)
     with pytest.raises(EncryptionError) as caught:
-        disconnected.shop.people.insert_one(dict(ANN))
+        disconnected.shop.people.insert_one(dict(ANN_DOCUMENT))
     assert isinstance(caught.value.cause, ServerSelectionTimeoutError)
     assert "PATH contains no 'no-such-program' (mongocryptd_spawn_path)" in caplog.text
 
@@ -191,7 +214,10 @@ def test_missing_mongocryptd_program_is_logged(connect, schema, monkeypatch, cap
 def test_schema_of_the_server_is_used_and_cached(client, connect, schema, mongocryptd, recorder):
     client.shop.create_collection("people", validator={"$jsonSchema": schema})
     auto_client = connect(
-        None, {"event_listeners": [recorder]}, mongocryptd_uri=mongocryptd.uri, mongocryptd_bypass_spawn=True
+        None,
+        {"event_listeners": [recorder]},
+        mongocryptd_uri=mongocryptd.uri,
+        mongocryptd_bypass_spawn=True,
     )
     auto_client.shop.people.insert_one({"_id": 1, "ssn": "1"})
     auto_client.shop.people.insert_one({"_id": 2, "ssn": "2"})
@@ -217,13 +243,13 @@ def test_schema_with_alternative_key_name_encrypts_values(connect, client, mongo
 
 def test_transaction_encrypts_writes_and_excludes_queries_for_keys(auto_client, client):
     with auto_client.start_session() as session, session.start_transaction():
-        auto_client.shop.people.insert_one(dict(ANN), session=session)
-        assert auto_client.shop.people.find_one({"ssn": "457-55-5462"}, session=session) == ANN
+        auto_client.shop.people.insert_one(dict(ANN_DOCUMENT), session=session)
+        assert auto_client.shop.people.find_one({"ssn": "457-55-5462"}, session=session) == ANN_DOCUMENT
     assert is_encrypted(client.shop.people.find_one()["ssn"])
     for command in auto_client.recorder.sent_commands("find"):
         assert ("txnNumber" in command) == (command["find"] == "people")
     with auto_client.start_session() as session, session.bind(), session.start_transaction():
-        assert auto_client.shop.people.find_one({"ssn": "457-55-5462"}) == ANN
+        assert auto_client.shop.people.find_one({"ssn": "457-55-5462"}) == ANN_DOCUMENT
 
 
 def test_retry_sends_encrypted_documents_of_first_attempt(auto_client, client):
@@ -231,7 +257,7 @@ def test_retry_sends_encrypted_documents_of_first_attempt(auto_client, client):
         {"configureFailPoint": "failCommand", "mode": {"times": 1}},
         data={"failCommands": ["insert"], "errorCode": 91, "errorLabels": ["RetryableWriteError"]},
     )
-    auto_client.shop.people.insert_one(dict(ANN))
+    auto_client.shop.people.insert_one(dict(ANN_DOCUMENT))
     first, second = auto_client.recorder.sent_commands("insert")
     assert first["documents"] == second["documents"]
     assert first["txnNumber"] == second["txnNumber"]
@@ -239,7 +265,7 @@ def test_retry_sends_encrypted_documents_of_first_attempt(auto_client, client):
 
 def test_unacknowledged_write_is_encrypted(auto_client, client):
     people = auto_client.shop.people.with_options(write_concern=gmongo.WriteConcern(w=0))
-    people.insert_one(dict(ANN))
+    people.insert_one(dict(ANN_DOCUMENT))
     assert is_encrypted(eventually(client.shop.people.find_one)["ssn"])
 
 
@@ -287,7 +313,10 @@ STATE_COLLECTIONS = {"of.esc", "enxcol_.people.ecoc"}
 def test_state_collections_are_created_and_dropped_with_encrypted_collection(connect, client, in_options, recorder):
     fields_map = {PEOPLE_NAMESPACE: ENCRYPTED_FIELDS} if in_options else None
     auto_client = connect(
-        None, {"event_listeners": [recorder]}, encrypted_fields_map=fields_map, bypass_query_analysis=True
+        None,
+        {"event_listeners": [recorder]},
+        encrypted_fields_map=fields_map,
+        bypass_query_analysis=True,
     )
     for name in ("people", *STATE_COLLECTIONS):
         client.shop[name].drop()
@@ -340,8 +369,8 @@ def test_client_bulk_write_with_encryption_raises_error_of_pymongo(
         else {"mongocryptd_uri": "mongodb://127.0.0.1:1", "mongocryptd_bypass_spawn": True}
     )
     ours = message_of_error(connect(None, {"event_listeners": [recorder]}, **options), gmongo.errors)
-    auto = pymongo.encryption_options.AutoEncryptionOpts(KMS_PROVIDERS, VAULT, **options)
-    with pymongo.MongoClient(deployment.uri, auto_encryption_opts=auto) as peer:
+    peer_options = pymongo.encryption_options.AutoEncryptionOpts(KMS_PROVIDERS, VAULT, **options)
+    with pymongo.MongoClient(deployment.uri, auto_encryption_opts=peer_options) as peer:
         assert ours == message_of_error(peer, pymongo.errors)
     assert recorder.commands == []
 
@@ -355,7 +384,7 @@ def test_document_with_several_keys_is_decrypted(connect, client, encryption):
 
 
 def test_close_disconnects_from_mongocryptd(auto_client, mongocryptd):
-    auto_client.shop.people.insert_one(dict(ANN))
+    auto_client.shop.people.insert_one(dict(ANN_DOCUMENT))
     assert mongocryptd.peers
     auto_client.close()
     eventually(lambda: not mongocryptd.peers)
@@ -377,15 +406,15 @@ def test_client_with_limited_pool_has_an_internal_client(connect, client, encryp
     client.shop.people.insert_one({"ssn": encryption.encrypt("1", RANDOMIZED, key)})
     auto_client = connect(None, {"maxPoolSize": size, "minPoolSize": 1}, bypass_query_analysis=True)
     assert auto_client.shop.people.find_one()["ssn"] == "1"
-    internal = auto_client._encrypter._internal_client
-    assert (internal is not None) == has_internal_client
-    if internal is not None:
-        assert internal._encrypter is None
-        assert internal.options.pool_options.min_pool_size == 0
-        assert internal.options.pool_options.max_pool_size == size
+    internal_client = auto_client._encrypter._internal_client
+    assert (internal_client is not None) == has_internal_client
+    if internal_client is not None:
+        assert internal_client._encrypter is None
+        assert internal_client.options.pool_options.min_pool_size == 0
+        assert internal_client.options.pool_options.max_pool_size == size
         auto_client.close()
         with pytest.raises(InvalidOperation):
-            internal.admin.command("ping")
+            internal_client.admin.command("ping")
 
 
 def test_key_vault_client_reads_keys_and_stays_open(connect, client, encryption, key):
@@ -410,7 +439,8 @@ def test_each_concurrent_greenlet_reads_own_encrypted_value(auto_client, client)
 def test_dropped_client_with_automatic_encryption_is_freed(deployment, client, encryption, key):
     client.shop.people.insert_one({"ssn": encryption.encrypt("1", RANDOMIZED, key)})
     auto_client = MongoClient(
-        deployment.uri, auto_encryption_opts=AutoEncryptionOpts(KMS_PROVIDERS, VAULT, bypass_query_analysis=True)
+        deployment.uri,
+        auto_encryption_opts=AutoEncryptionOpts(KMS_PROVIDERS, VAULT, bypass_query_analysis=True),
     )
     assert auto_client.shop.people.find_one()["ssn"] == "1"
     reference = weakref.ref(auto_client)
@@ -425,16 +455,16 @@ def test_dropped_client_with_automatic_encryption_is_freed(deployment, client, e
 
 
 def test_forked_child_encrypts_and_decrypts(auto_client, client):
-    auto_client.shop.people.insert_one(dict(ANN))
+    auto_client.shop.people.insert_one(dict(ANN_DOCUMENT))
     # The child writes its result to a pipe, because gevent may consume the exit status of the child.
     read, write = os.pipe()
     child = os.fork()
     if not child:
         try:
             with gevent.Timeout(10):
-                decrypted = auto_client.shop.people.find_one({"ssn": ANN["ssn"]})
+                decrypted = auto_client.shop.people.find_one({"ssn": ANN_DOCUMENT["ssn"]})
             auto_client.shop.people.insert_one({"_id": 2, "ssn": "2"})
-            os.write(write, b"equal" if decrypted == ANN else b"different")
+            os.write(write, b"equal" if decrypted == ANN_DOCUMENT else b"different")
         finally:
             os._exit(0)
     os.close(write)
@@ -444,7 +474,7 @@ def test_forked_child_encrypts_and_decrypts(auto_client, client):
     with contextlib.suppress(ChildProcessError):
         os.waitpid(child, 0)
     assert is_encrypted(client.shop.people.find_one({"_id": 2})["ssn"])
-    assert auto_client.shop.people.find_one({"ssn": ANN["ssn"]}) == ANN
+    assert auto_client.shop.people.find_one({"ssn": ANN_DOCUMENT["ssn"]}) == ANN_DOCUMENT
 
 
 @with_cases

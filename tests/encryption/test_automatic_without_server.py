@@ -41,8 +41,8 @@ def test_cursor_of_undecryptable_result_is_reaped(monkeypatch: pytest.MonkeyPatc
     operation: Any = Mock(context=OperationContext("db"))
     assert executor.run(operation, None, 7.0) == "result"
     assert runs[0][1:] == (None, 7.0) and not reap.called
-    encrypted = runs[0][0]
-    monkeypatch.setattr(type(encrypted), "decrypt_result", Mock(side_effect=error))
+    encrypted_operation = runs[0][0]
+    monkeypatch.setattr(type(encrypted_operation), "decrypt_result", Mock(side_effect=error))
     with pytest.raises(type(error)):
         executor.run(operation)
     reap.assert_called_once_with(operation, "result")

@@ -25,7 +25,13 @@ from gmongo._encryption.kms import Kms
 from gmongo._encryption.library import MongoCryptError, ffi, lib
 from gmongo._encryption.machine import Machine, OnDemandCredentials
 from gmongo.auth import http
-from gmongo.errors import AutoReconnect, ConfigurationError, EncryptionError, InvalidOperation, NetworkTimeout
+from gmongo.errors import (
+    AutoReconnect,
+    ConfigurationError,
+    EncryptionError,
+    InvalidOperation,
+    NetworkTimeout,
+)
 from gmongo.execution.operation import OperationContext
 from tests.encryption.conftest import KMS_PROVIDERS
 from tests.support.cases import with_cases
@@ -54,7 +60,8 @@ def machine_with_states(*states: int, **settings: Any) -> tuple[Machine, Any, An
 
 @pytest.mark.parametrize("machine_state", STATES)
 @pytest.mark.parametrize(
-    "raised_error", [AutoReconnect("gone"), EncryptionError(ValueError("x")), ValueError("x"), GreenletExit()]
+    "raised_error",
+    [AutoReconnect("gone"), EncryptionError(ValueError("x")), ValueError("x"), GreenletExit()],
 )
 @pytest.mark.usefixtures("other_database")
 def test_only_driver_error_in_state_machine_becomes_encryption_error(
@@ -62,7 +69,7 @@ def test_only_driver_error_in_state_machine_becomes_encryption_error(
 ) -> None:
     """Check that only errors of the driver become an EncryptionError.
 
-    All other errors stay unchanged.
+    An `EncryptionError` and errors from outside the driver stay unchanged.
     """
     machine, native, database, _ = machine_with_states(STATES[machine_state])
     for each in (database.find_keys, database.list_collections, database.analyse):
@@ -176,13 +183,17 @@ def transports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 @pytest.mark.parametrize(("seconds_left", "slept_seconds"), [(None, 2.0), (5.0, 2.0), (0.5, 0.5), (-1.0, 0.0)])
 def test_backoff_before_kms_request_ends_at_the_deadline(
-    monkeypatch: pytest.MonkeyPatch, transports: list[Any], seconds_left: float | None, slept_seconds: float
+    monkeypatch: pytest.MonkeyPatch,
+    transports: list[Any],
+    seconds_left: float | None,
+    slept_seconds: float,
 ) -> None:
     pauses: list[float] = []
     monkeypatch.setattr(_clock, "monotonic", lambda: 1000.0)
     monkeypatch.setattr(kms, "sleep", pauses.append)
     Kms(Mock(), None).complete_request(
-        kms_request(usleep=2_000_000), None if seconds_left is None or seconds_left < 1 else 1000.0 + seconds_left
+        kms_request(usleep=2_000_000),
+        None if seconds_left is None or seconds_left < 1 else 1000.0 + seconds_left,
     )
     assert pauses == [2.0]
     if seconds_left is not None and seconds_left < 1:
@@ -212,13 +223,18 @@ def test_only_success_reply_of_http_proxy_opens_tunnel(reply: bytes, outcome: st
     assert outcome_of_proxy_reply(reply) == outcome
 
 
-def test_access_token_is_requested_again_in_last_minute_of_lifetime(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_access_token_is_requested_again_in_last_minute_of_lifetime(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     clock, timeouts = SimpleNamespace(now=1000.0), []
     monkeypatch.setattr(_clock, "monotonic", lambda: clock.now)
 
     def request(purpose: str, method: str, url: str, headers: Any, timeout: float) -> Any:
         timeouts.append(timeout)
-        return {"access_token": f"token {len(timeouts)}", "expires_in": "100" if len(timeouts) < 3 else "soon"}
+        return {
+            "access_token": f"token {len(timeouts)}",
+            "expires_in": "100" if len(timeouts) < 3 else "soon",
+        }
 
     monkeypatch.setattr(http, "request_json", request)
     on_demand = OnDemandCredentials(("azure",))
@@ -229,21 +245,23 @@ def test_access_token_is_requested_again_in_last_minute_of_lifetime(monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("seconds_left", "seconds"), [(None, 10.0), (20.0, 10.0), (5.0, 5.0), (0.0, 0.0), (-5.0, -5.0)]
+    ("seconds_left", "timeout"), [(None, 10.0), (20.0, 10.0), (5.0, 5.0), (0.0, 0.0), (-5.0, -5.0)]
 )
 def test_kms_request_timeout_is_at_most_the_remaining_time(
-    monkeypatch: pytest.MonkeyPatch, seconds_left: float | None, seconds: float
+    monkeypatch: pytest.MonkeyPatch, seconds_left: float | None, timeout: float
 ) -> None:
     monkeypatch.setattr(_clock, "monotonic", lambda: 1000.0)
     deadline = None if seconds_left is None else 1000.0 + seconds_left
-    assert kms.timeout_until(deadline) == seconds
+    assert kms.timeout_until(deadline) == timeout
     request = Mock(return_value={"access_token": "token"})
     monkeypatch.setattr(http, "request_json", request)
     OnDemandCredentials(("azure",)).fetch(deadline)
-    assert request.call_args.args[4] == max(seconds, 0.001)  # a socket without waiting needs a positive timeout
+    assert request.call_args.args[4] == max(timeout, 0.001)  # a timeout of 0 would make the socket non-blocking
 
 
-def test_incomplete_aws_variables_raise_error_with_missing_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_aws_variables_raise_error_with_missing_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "k")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY", raising=False)
     with pytest.raises(ConfigurationError) as caught:
@@ -279,12 +297,14 @@ def test_key_vault_namespace_without_collection_raises_configuration_error(names
 def test_https_proxy_is_verified_with_default_or_given_tls_context() -> None:
     context = HTTPProxyKMSConnect("https://proxy.example")._context
     assert context is not None and context.verify_mode is ssl.CERT_REQUIRED and context.check_hostname
-    given = ssl.create_default_context()
-    assert HTTPProxyKMSConnect("https://proxy.example", given)._context is given
+    given_context = ssl.create_default_context()
+    assert HTTPProxyKMSConnect("https://proxy.example", given_context)._context is given_context
     assert HTTPProxyKMSConnect("http://proxy.example")._context is None
 
 
-def test_timeout_or_kill_during_proxy_handshake_closes_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timeout_or_kill_during_proxy_handshake_closes_socket(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(connect_callback.socket, "create_connection", lambda address: gevent.sleep(60))
     with pytest.raises(TimeoutError, match=r"^the proxy took more than 0.01 seconds$"):
         HTTPProxyKMSConnect("http://proxy.example")(KMSConnectContext("h", 443, 0.01))

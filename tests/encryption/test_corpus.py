@@ -10,10 +10,13 @@ import pytest
 from bson.json_util import CANONICAL_JSON_OPTIONS, loads
 
 from gmongo.errors import EncryptionError
-from tests.encryption.values import equal_bson
+from tests.encryption.values import is_equal_bson
 from tests.spec.specifications import path_of
 
-ALGORITHMS = {"rand": "AEAD_AES_256_CBC_HMAC_SHA_512-Random", "det": "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic"}
+ALGORITHMS = {
+    "rand": "AEAD_AES_256_CBC_HMAC_SHA_512-Random",
+    "det": "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic",
+}
 
 
 # Deprecated BSON types. `bson` converts their values to other types.
@@ -38,7 +41,7 @@ def test_values_encrypted_by_another_driver_are_decrypted(encryption, corpus):
     allowed = [(name, *entry) for name, entry in corpus.items() if entry[0]["allowed"]]
     assert len(allowed) > 50
     for name, field, ciphertext in allowed:
-        assert equal_bson(encryption.decrypt(ciphertext), field["value"]), name
+        assert is_equal_bson(encryption.decrypt(ciphertext), field["value"]), name
 
 
 def test_deterministic_ciphertext_equals_ciphertext_in_corpus(encryption, corpus):
@@ -61,4 +64,4 @@ def test_value_that_corpus_disallows_raises_encryption_error(encryption, corpus)
                 encryption.encrypt(field["value"], ALGORITHMS[field["algo"]], key_alt_name="local")
         else:
             # No driver can encrypt this value, so the encrypted corpus contains the plain value.
-            assert equal_bson(corpus[name][1], field["value"]), name
+            assert is_equal_bson(corpus[name][1], field["value"]), name

@@ -17,7 +17,7 @@ from gmongo.engines import session_reaper
 from gmongo.sdam import monitor
 from tests.encryption.conftest import KMS_PROVIDERS, VAULT
 from tests.gevent.switching.harness import Scenario, ScenarioRun, explore
-from tests.gevent.switching.interruptions import KILL, KINDS, LATE_TIMEOUT, track_timeouts
+from tests.gevent.switching.interruptions import INTERRUPTION_KINDS, KILL, LATE_TIMEOUT, track_timeouts
 
 RANDOMIZED = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
 
@@ -42,13 +42,13 @@ class EncryptedScenario(Scenario):
     min_switches = 3
 
     def prepare(self, run_state: ScenarioRun) -> None:
-        with MongoClient(run_state.deployment.uri) as plain:
-            encryption = ClientEncryption(KMS_PROVIDERS, VAULT, plain, CodecOptions())
-            plain.keyvault.datakeys.delete_many({})
+        with MongoClient(run_state.deployment.uri) as plain_client:
+            encryption = ClientEncryption(KMS_PROVIDERS, VAULT, plain_client, CodecOptions())
+            plain_client.keyvault.datakeys.delete_many({})
             key = encryption.create_data_key("local", key_alt_names=["name"])
-            plain.test.secrets.delete_many({})
+            plain_client.test.secrets.delete_many({})
             secret = encryption.encrypt(self.value, RANDOMIZED, key)
-            plain.test.secrets.insert_many({"_id": number, "secret": secret} for number in range(4))
+            plain_client.test.secrets.insert_many({"_id": number, "secret": secret} for number in range(4))
 
 
 class EncryptedRead(EncryptedScenario):
@@ -91,14 +91,16 @@ SCENARIOS = [EncryptedRead(), LongEncryptedRead(), EncryptedIteration(), Encrypt
 
 
 @pytest.mark.one_in(4)
-@pytest.mark.parametrize("interruption_kind", KINDS, ids=lambda kind: f"{kind.name}-{kind.moment}".replace(" ", "-"))
+@pytest.mark.parametrize(
+    "interruption_kind", INTERRUPTION_KINDS, ids=lambda kind: f"{kind.name}-{kind.moment}".replace(" ", "-")
+)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name.replace(" ", "-"))
 def test_interruption_at_each_switch_of_encryption_leaks_no_resource(scenario, interruption_kind):
-    switches, thrown = explore(scenario, interruption_kind)
-    assert thrown == switches or not interruption_kind.is_from_application
+    switch_count, thrown_count = explore(scenario, interruption_kind)
+    assert thrown_count == switch_count or not interruption_kind.is_from_application
 
 
 @pytest.mark.parametrize("interruption_kind", [KILL, LATE_TIMEOUT], ids=lambda kind: kind.name)
 def test_interruption_of_encryption_leaks_no_resource_while_listeners_switch_greenlets(interruption_kind):
-    _switches, thrown = explore(SCENARIOS[0], interruption_kind, listeners_switch=True)
-    assert thrown
+    _switch_count, thrown_count = explore(SCENARIOS[0], interruption_kind, listeners_switch=True)
+    assert thrown_count

@@ -83,11 +83,11 @@ def test_key_vault_is_written_with_write_concern_majority(deployment, encryption
         encryption.add_key_alt_name(key, "name")
         encryption.rewrap_many_data_key({})
         encryption.delete_key(key)
-    written = [name for name in recorder.commands if name in ("insert", "update", "findAndModify", "delete")]
-    assert set(written) == {"insert", "update", "findAndModify", "delete"}
+    write_names = [name for name in recorder.commands if name in ("insert", "update", "findAndModify", "delete")]
+    assert set(write_names) == {"insert", "update", "findAndModify", "delete"}
     assert all(
         command["writeConcern"] == {"w": "majority"}
-        for name in set(written)
+        for name in set(write_names)
         for command in recorder.sent_commands(name)
     )
 

@@ -93,7 +93,7 @@ def outputs(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -
     meter_provider = MeterProvider([reader], shutdown_on_exit=False)
     monkeypatch.setattr("gmongo._telemetry.metrics.get_meter_provider", lambda: meter_provider)
     listener = Recorder()
-    monkeypatch.setattr("gmongo.monitoring.listeners._registered", [listener])
+    monkeypatch.setattr("gmongo.monitoring.listeners._registered_listeners", [listener])
     caplog.set_level(logging.DEBUG, "gmongo")
     yield Outputs(caplog.records, listener, spans, reader)
     assert monitoring.global_listeners() == (listener,)
@@ -138,10 +138,10 @@ def test_only_internal_client_for_mongocryptd_has_no_outputs(outputs: Outputs, c
     before = executors()
     client = connect()
     client.shop.people.insert_one({"ssn": PLAINTEXT})
-    internal = executors() - before - {client._executor}
-    assert len(internal) == len(INTERNAL_CLIENTS)
-    assert sum(each.topology.settings.silent for each in internal) == [
-        observable for _, observable, _ in INTERNAL_CLIENTS.values()
+    internal_executors = executors() - before - {client._executor}
+    assert len(internal_executors) == len(INTERNAL_CLIENTS)
+    assert sum(each.topology.settings.silent for each in internal_executors) == [
+        has_outputs for _, has_outputs, _ in INTERNAL_CLIENTS.values()
     ].count(False)
 
 
@@ -164,7 +164,7 @@ def test_outputs_contain_no_command_for_mongocryptd(outputs: Outputs, connect: A
 
 def test_table_lists_every_function_that_creates_internal_client() -> None:
     root = Path(gmongo.__file__).parent
-    places = set()
+    client_calls = set()
     for path in root.rglob("*.py"):
         module = path.relative_to(root)
         if module.parts[0] == "testing":
@@ -173,5 +173,5 @@ def test_table_lists_every_function_that_creates_internal_client() -> None:
             function = node.func if isinstance(node, ast.Call) else None
             name = getattr(function, "id", getattr(function, "attr", ""))
             if name in ("MongoClient", "_SilentClient") or name.endswith("new_client"):
-                places.add((str(module), name))
-    assert places == set(INTERNAL_CLIENTS)
+                client_calls.add((str(module), name))
+    assert client_calls == set(INTERNAL_CLIENTS)

@@ -14,7 +14,7 @@ import gmongo.encryption_options as gmongo_options
 from gmongo.encryption import Algorithm, ClientEncryption
 from gmongo.encryption_options import RangeOpts
 from tests.encryption.conftest import KMS_PROVIDERS, VAULT
-from tests.encryption.values import DETERMINISTIC_TYPES, EVERY_TYPE, RANDOM_TYPES, equal_bson
+from tests.encryption.values import DETERMINISTIC_TYPES, EVERY_TYPE, RANDOM_TYPES, is_equal_bson
 from tests.support.cases import with_cases
 
 DETERMINISTIC = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Deterministic
@@ -30,8 +30,8 @@ def key(request, encryption, peer):
 def test_randomized_value_of_each_type_is_decrypted_by_both_drivers(encryption, peer, key):
     for name in RANDOM_TYPES:
         value = EVERY_TYPE[name]
-        assert equal_bson(peer.encryption.decrypt(encryption.encrypt(value, RANDOMIZED, key)), value), name
-        assert equal_bson(encryption.decrypt(peer.encryption.encrypt(value, RANDOMIZED.value, key)), value), name
+        assert is_equal_bson(peer.encryption.decrypt(encryption.encrypt(value, RANDOMIZED, key)), value), name
+        assert is_equal_bson(encryption.decrypt(peer.encryption.encrypt(value, RANDOMIZED.value, key)), value), name
 
 
 def test_deterministic_ciphertext_of_each_type_is_equal_in_both_drivers(encryption, peer, key):
@@ -39,18 +39,18 @@ def test_deterministic_ciphertext_of_each_type_is_equal_in_both_drivers(encrypti
         value = EVERY_TYPE[name]
         ours = encryption.encrypt(value, DETERMINISTIC, key_alt_name="shared")
         assert ours == peer.encryption.encrypt(value, DETERMINISTIC.value, key), name
-        assert equal_bson(peer.encryption.decrypt(ours), value), name
-        assert equal_bson(encryption.decrypt(ours), value), name
+        assert is_equal_bson(peer.encryption.decrypt(ours), value), name
+        assert is_equal_bson(encryption.decrypt(ours), value), name
 
 
 def test_each_driver_finds_and_decrypts_documents_of_other_driver(client, encryption, peer, key):
     client.shop.people.drop()
     client.shop.people.insert_one({"_id": 1, "ssn": encryption.encrypt("457-55-5462", DETERMINISTIC, key)})
     peer.client.shop.people.insert_one({"_id": 2, "ssn": peer.encryption.encrypt("1-2-3", DETERMINISTIC, key)})
-    found = peer.client.shop.people.find_one({"ssn": peer.encryption.encrypt("457-55-5462", DETERMINISTIC, key)})
-    assert (found["_id"], peer.encryption.decrypt(found["ssn"])) == (1, "457-55-5462")
-    found = client.shop.people.find_one({"ssn": encryption.encrypt("1-2-3", DETERMINISTIC, key)})
-    assert (found["_id"], encryption.decrypt(found["ssn"])) == (2, "1-2-3")
+    document = peer.client.shop.people.find_one({"ssn": peer.encryption.encrypt("457-55-5462", DETERMINISTIC, key)})
+    assert (document["_id"], peer.encryption.decrypt(document["ssn"])) == (1, "457-55-5462")
+    document = client.shop.people.find_one({"ssn": encryption.encrypt("1-2-3", DETERMINISTIC, key)})
+    assert (document["_id"], encryption.decrypt(document["ssn"])) == (2, "1-2-3")
 
 
 @with_cases
@@ -70,8 +70,8 @@ def test_queryable_payloads_of_both_drivers_have_equal_form_and_values(
     assert own.subtype == foreign.subtype == 6
     assert own[0] == foreign[0]
     assert len(own) == len(foreign)
-    assert equal_bson(peer.encryption.decrypt(own), value)
-    assert equal_bson(encryption.decrypt(foreign), value)
+    assert is_equal_bson(peer.encryption.decrypt(own), value)
+    assert is_equal_bson(encryption.decrypt(foreign), value)
     if query_type is not None:  # A payload for a query has no random part.
         query = {**options, "query_type": query_type}
         assert encryption.encrypt(value, algorithm, key, **query) == peer.encryption.encrypt(
@@ -139,4 +139,4 @@ def test_codec_options_apply_to_encrypted_values(client, peer, encryption, key):
         value = uuid.uuid4()
         secret = configured.encrypt(value, RANDOMIZED, key)
         assert configured.decrypt(secret) == value
-        assert equal_bson(peer.encryption.decrypt(secret), bson.Binary.from_uuid(value))
+        assert is_equal_bson(peer.encryption.decrypt(secret), bson.Binary.from_uuid(value))

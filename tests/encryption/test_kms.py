@@ -40,32 +40,32 @@ HOST_NAMES = (
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory):
+def pem_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kms")
     authority = trustme.CA()
     authority.cert_pem.write_to_path(folder / "ca.pem")
-    for name, leaf in (
+    for name, certificate in (
         ("server", authority.issue_cert(*HOST_NAMES)),
         ("other host", authority.issue_cert("elsewhere.example")),
         ("client", authority.issue_cert("ann@example.com")),
         ("unknown authority", trustme.CA().issue_cert(*HOST_NAMES)),
     ):
-        leaf.private_key_and_cert_chain_pem.write_to_path(folder / f"{name}.pem")
+        certificate.private_key_and_cert_chain_pem.write_to_path(folder / f"{name}.pem")
     return folder
 
 
-def tls_context_with(files, name, requires_client_certificate=False):
+def tls_context_with(pem_folder, name, requires_client_certificate=False):
     context = SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(files / f"{name}.pem")
+    context.load_cert_chain(pem_folder / f"{name}.pem")
     if requires_client_certificate:
-        context.load_verify_locations(files / "ca.pem")
+        context.load_verify_locations(pem_folder / "ca.pem")
         context.verify_mode = ssl.CERT_REQUIRED
     return context
 
 
 @pytest.fixture
-def kms(files):
-    with KmsServer(tls_context_with(files, "server")) as server:
+def kms(pem_folder):
+    with KmsServer(tls_context_with(pem_folder, "server")) as server:
         yield server
 
 
@@ -97,19 +97,19 @@ MASTER_KEYS = {
 
 
 @pytest.fixture
-def open_encryption(client, files, providers, kms):
-    opened = []
+def open_encryption(client, pem_folder, providers, kms):
+    client_encryptions = []
 
     def create_encryption(options=None, callback=kms.connect, **more_providers):
-        tls = {name: {"tlsCAFile": str(files / "ca.pem"), **(options or {})} for name in providers}
+        tls = {name: {"tlsCAFile": str(pem_folder / "ca.pem"), **(options or {})} for name in providers}
         encryption = ClientEncryption(
             {**providers, **more_providers}, VAULT, client, CODEC_OPTIONS, tls, kms_connect_callback=callback
         )
-        opened.append(encryption)
+        client_encryptions.append(encryption)
         return encryption
 
     yield create_encryption
-    for each in opened:
+    for each in client_encryptions:
         each.close()
 
 
@@ -171,9 +171,9 @@ def test_http_error_of_kms_raises_encryption_error(open_encryption, kms):
         ("other host", "certificate was not accepted.*(mismatch|not valid for)"),
     ],
 )
-def test_invalid_certificate_of_kms_raises_error_before_any_request(client, files, providers, server, message):
-    with KmsServer(tls_context_with(files, server)) as kms:
-        tls = {"aws": {"tlsCAFile": str(files / "ca.pem")}}
+def test_invalid_certificate_of_kms_raises_error_before_any_request(client, pem_folder, providers, server, message):
+    with KmsServer(tls_context_with(pem_folder, server)) as kms:
+        tls = {"aws": {"tlsCAFile": str(pem_folder / "ca.pem")}}
         with (
             ClientEncryption(
                 {"aws": providers["aws"]}, VAULT, client, CODEC_OPTIONS, tls, kms_connect_callback=kms.connect
@@ -184,12 +184,12 @@ def test_invalid_certificate_of_kms_raises_error_before_any_request(client, file
         assert kms.requests == []
 
 
-def test_client_certificate_is_sent_to_kms(client, files):
-    with KmsServer(tls_context_with(files, "server", True)) as kms:
-        trusted = {"tlsCAFile": str(files / "ca.pem")}
+def test_client_certificate_is_sent_to_kms(client, pem_folder):
+    with KmsServer(tls_context_with(pem_folder, "server", True)) as kms:
+        trusted = {"tlsCAFile": str(pem_folder / "ca.pem")}
         for options, succeeds in (
             (trusted, False),
-            ({**trusted, "tlsCertificateKeyFile": str(files / "client.pem")}, True),
+            ({**trusted, "tlsCertificateKeyFile": str(pem_folder / "client.pem")}, True),
         ):
             with ClientEncryption(
                 {"kmip": {"endpoint": f"127.0.0.1:{kms.port}"}}, VAULT, client, CODEC_OPTIONS, {"kmip": options}
@@ -290,11 +290,11 @@ def test_invalid_reply_of_metadata_service_raises_encryption_error(open_encrypti
 
 
 @pytest.mark.parametrize("uses_tls", [False, True])
-def test_kms_request_uses_http_proxy_with_credentials(open_encryption, files, kms, uses_tls):
-    context = tls_context_with(files, "server") if uses_tls else None
+def test_kms_request_uses_http_proxy_with_credentials(open_encryption, pem_folder, kms, uses_tls):
+    context = tls_context_with(pem_folder, "server") if uses_tls else None
     with Proxy(kms.port, context) as proxy:
         trusted = SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        trusted.load_verify_locations(files / "ca.pem")
+        trusted.load_verify_locations(pem_folder / "ca.pem")
         scheme = "https" if uses_tls else "http"
         url = f"{scheme}://ann:very%20secret@127.0.0.1:{proxy.port}"
         proxy_callback = HTTPProxyKMSConnect(url, trusted if uses_tls else None, {"X-Trace": "1"})

@@ -34,7 +34,10 @@ def key(encryption):
 def open_contexts(monkeypatch):
     """Return a set that always contains the `id()` of each open libmongocrypt context."""
     open_ids = set()
-    original_init, original_close = contexts.MongoCryptContext.__init__, contexts.MongoCryptContext._close
+    original_init, original_close = (
+        contexts.MongoCryptContext.__init__,
+        contexts.MongoCryptContext._close,
+    )
 
     def record_open(self, *arguments):
         original_init(self, *arguments)
@@ -51,7 +54,7 @@ def open_contexts(monkeypatch):
 
 
 class EventLoopTurns:
-    """Replacement of the function with which worker threads pause.
+    """Replacement for the function with which worker threads pause.
 
     In each pause, the worker thread waits until the event loop has run once.
 

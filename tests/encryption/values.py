@@ -16,5 +16,5 @@ DETERMINISTIC_TYPES = [row["name"] for row in _ROWS if row["deterministic"]]
 RANDOM_TYPES = [row["name"] for row in _ROWS if row["randomized"]]
 
 
-def equal_bson(value: Any, other_value: Any) -> bool:
+def is_equal_bson(value: Any, other_value: Any) -> bool:
     return bson.encode({"v": value}) == bson.encode({"v": other_value})

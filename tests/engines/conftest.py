@@ -15,26 +15,26 @@ import pytest
 from gmongo.testing import DeploymentProcess
 from tests.differential.call_runner import CallRunner
 
-from .engine import ENGINES, VARIABLE, MissingEngineError, Server
+from .engine import ENGINES, ENGINES_VARIABLE, MissingEngineError, Server
 
-_tallies: dict[str, Counter[str]] = defaultdict(Counter)
-_no_folder = pytest.param("none", marks=pytest.mark.skip(f"{VARIABLE} names no folder for engines"))
+_counts_by_subject: dict[str, Counter[str]] = defaultdict(Counter)
+_skipped_parameter = pytest.param("none", marks=pytest.mark.skip(f"{ENGINES_VARIABLE} names no folder for engines"))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Print the number of rows with each outcome, for each engine and test file."""
-    for subject, outcome_counts in _tallies.items():
+    for subject, outcome_counts in _counts_by_subject.items():
         terminalreporter.section(f"{subject}: {outcome_counts.total()}")
         for outcome, count in outcome_counts.most_common():
             terminalreporter.write_line(f"{count:5} {outcome}")
 
 
-@pytest.fixture(scope="session", params=list(ENGINES) if VARIABLE in os.environ else [_no_folder])
+@pytest.fixture(scope="session", params=list(ENGINES) if ENGINES_VARIABLE in os.environ else [_skipped_parameter])
 def new_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Server]:
     """Return a function that creates a server of an engine. The test starts and stops the server."""
     engine = ENGINES[request.param]
     try:
-        folder = engine.build_once(Path(os.environ[VARIABLE]).absolute())
+        folder = engine.build_once(Path(os.environ[ENGINES_VARIABLE]).absolute())
     except MissingEngineError as missing:
         pytest.skip(str(missing))
     return lambda: Server(engine, folder, tmp_path_factory.mktemp(engine.name))
@@ -65,22 +65,22 @@ def simulation() -> Iterator[Callable[[], CallRunner]]:
 
     The first call of the function starts the deployment.
     """
-    started = []
+    closables = []
 
     @cache
     def start() -> CallRunner:
         deployment = DeploymentProcess("--replica-set", "1").start()
-        started.append(deployment)
+        closables.append(deployment)
         address = pymongo.uri_parser.parse_uri(deployment.uri)["nodelist"][0]
-        started.append(CallRunner(address, "simulation"))
-        return started[-1]
+        closables.append(CallRunner(address, "simulation"))
+        return closables[-1]
 
     yield start
-    for each in reversed(started):
+    for each in reversed(closables):
         each.close()
 
 
 @pytest.fixture
 def outcome_counts(request: pytest.FixtureRequest, server: Server) -> Counter[str]:
     """Return the counter of outcomes for this test file and this engine."""
-    return _tallies[f"{server.engine.name}, {request.path.stem.removeprefix('test_')}"]
+    return _counts_by_subject[f"{server.engine.name}, {request.path.stem.removeprefix('test_')}"]

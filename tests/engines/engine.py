@@ -24,13 +24,13 @@ import pymongo.errors
 
 from gmongo.testing.process import TetheredProcess
 
-VARIABLE = "GMONGO_ENGINES"
+ENGINES_VARIABLE = "GMONGO_ENGINES"
 _Row = TypeVar("_Row")
 _SOURCES = Path(__file__).with_name("sources")
 _ROOT = Path(__file__).resolve().parents[2]
 _BUILD_LIMIT = 900
 _START_LIMIT = 60.0
-_TIMEOUT = 5
+_REPLY_TIMEOUT = 5
 _HOST = "127.0.0.1"
 
 
@@ -39,7 +39,7 @@ def rows_to_run(rows: list[_Row]) -> list[_Row]:
 
     Without the variable, return only the first row, so that pytest reports one skipped test.
     """
-    return rows if VARIABLE in os.environ else rows[:1]
+    return rows if ENGINES_VARIABLE in os.environ else rows[:1]
 
 
 class MissingEngineError(Exception):
@@ -208,21 +208,21 @@ class Server:
         program, *arguments = self._command
         self._process = process = TetheredProcess(shutil.which(program) or program, arguments, cwd=_ROOT)
         deadline = monotonic() + _START_LIMIT
-        while not self._replies():
+        while not self._replies_to_ping():
             if process.poll() is not None or monotonic() > deadline:
                 output = process.output()
                 self.stop()
                 raise MissingEngineError(f"{self.engine.name} does not reply. Last output: {output[-300:]}")
             gevent.sleep(0.05)
 
-    def _replies(self) -> bool:
+    def _replies_to_ping(self) -> bool:
         try:
             with pymongo.MongoClient(self.uri, serverSelectionTimeoutMS=1000, connectTimeoutMS=1000) as client:
                 client.admin.command("ping")
         except pymongo.errors.ConnectionFailure:
             return False
-        # PyMongo rejects the reply of the engine.
         except pymongo.errors.PyMongoError as error:
+            # PyMongo rejects the reply of the engine.
             raise MissingEngineError(f"{self.engine.name} replies {error}") from error
         return True
 
@@ -231,7 +231,7 @@ class Server:
 
         :returns: True if the process was restarted.
         """
-        limit = 1000 * _TIMEOUT
+        limit = 1000 * _REPLY_TIMEOUT
         with pymongo.MongoClient(self.uri, socketTimeoutMS=limit, serverSelectionTimeoutMS=limit) as client:
             try:
                 client.list_database_names()

@@ -13,5 +13,5 @@ _MAIN_JOB = ("examples.main_job", "--requests", "60", "--concurrency", "10")
 
 @pytest.mark.parametrize("example", [("examples.quickstart",), _MAIN_JOB], ids=lambda example: example[0])
 def test_example_runs_on_engine(server: Server, example: tuple[str, ...]) -> None:
-    done = run_python("-m", *example, uri=server.uri)
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = run_python("-m", *example, uri=server.uri)
+    assert result.returncode == 0, result.stdout + result.stderr

@@ -45,9 +45,9 @@ def test_gmongo_recovers_from_outage_under_load_if_pymongo_recovers(
                 pytest.skip("the engine hung, and replied to PyMongo only after a restart")
             raise
         for driver, outcome in outcomes.items():
-            stored = {each["_id"] for each in _collection(server, driver)}
+            stored_ids = {each["_id"] for each in _stored_documents(server, driver)}
             outcome["unexpected"] = set(outcome["unexpected"]) - _errors_of_retries(server)
-            outcome["lost"] = len(set(outcome.pop("acknowledged")) - stored)
+            outcome["lost"] = len(set(outcome.pop("acknowledged")) - stored_ids)
             print(f"{driver}: {outcome}")
     ours, theirs = (outcomes[driver] for driver in DRIVERS)
     assert ours["recovered"] or not theirs["recovered"]
@@ -72,7 +72,7 @@ def _run_load(server: Server, outage: Callable[[Server], None]) -> dict[str, Any
 
 
 def _errors_of_retries(server: Server) -> set[str]:
-    """Return the classes of the errors that a retry can raise on this server, although the driver is
+    """Return the class names of the errors that a retry can raise on this server, although the driver is
     correct.
 
     When the suspended server resumes, the first attempt and the retry of an insert may run
@@ -82,6 +82,6 @@ def _errors_of_retries(server: Server) -> set[str]:
         return {"DuplicateKeyError"} if "setName" in client.admin.command("isMaster") else set()
 
 
-def _collection(server: Server, driver: str) -> list[Any]:
+def _stored_documents(server: Server, driver: str) -> list[Any]:
     with pymongo.MongoClient(server.uri) as client:
         return list(client.outage[driver].find())

@@ -1,4 +1,4 @@
-"""Tests that run the cases of the recorded answers on each engine.
+"""The cases of the recorded answers run on each engine.
 
 If an engine does not return the recorded answers to gmongo, its replies to gmongo and to PyMongo
 must be equal.
@@ -31,8 +31,8 @@ from .engine import Server, rows_to_run
 _TIMEOUT = 5
 # Number of runs that detect whether replies are random. For example, an engine may report errors in a
 # random order.
-_REPEATS = 5
-_SILENT_ERROR = SilentServerError.__name__
+_REPEAT_COUNT = 5
+_SILENT_ERROR_NAME = SilentServerError.__name__
 _DATABASE = "gmongo_answers"
 _WRITE_FIELDS = ("documents", "updates", "deletes")
 
@@ -98,7 +98,7 @@ def _without_generated_ids(value: Any) -> Any:
 
 def _is_repeatable(case: Case, database: Any, reply: Any) -> bool:
     """Return True if the engine sends equal replies in repeated runs of a case with one driver."""
-    return all(_are_equal_without_ids(reply, _reply_to(case, database)) for _ in range(_REPEATS))
+    return all(_are_equal_without_ids(reply, _reply_to(case, database)) for _ in range(_REPEAT_COUNT))
 
 
 def _reply_to_command_of_pymongo(case: Case, database: Any) -> Any:
@@ -139,7 +139,7 @@ def test_reply_to_gmongo_equals_recorded_answer_or_reply_to_pymongo(
             outcome_counts["equal to recording"] += 1
             continue
         pymongo_reply = _reply_to(case, pymongo_database)
-        if reply == pymongo_reply == _SILENT_ERROR:
+        if reply == pymongo_reply == _SILENT_ERROR_NAME:
             outcome_counts["no reply to both drivers"] += 1
             server.restart_if_hung()
         elif _are_equal_without_ids(reply, pymongo_reply):

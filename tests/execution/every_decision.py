@@ -69,7 +69,7 @@ ERROR_KINDS = {
 }
 # Flags: the operation is a write, is retryable, is a generic command, ends a transaction, runs in a
 # transaction.
-OPERATIONS = {
+OPERATION_FLAGS = {
     "read": (False, True, False, False, False),
     "read that is not retryable": (False, False, False, False, False),
     "write": (True, True, False, False, False),
@@ -98,7 +98,7 @@ def all_settings() -> Iterator[Setting]:
     """Yield, for each operation, settings with many combinations of retry options, deadlines and
     tokens.
     """
-    for operation, reads, writes in product(OPERATIONS, (True, False), (True, False)):
+    for operation, reads, writes in product(OPERATION_FLAGS, (True, False), (True, False)):
         default = Setting(operation, reads, writes)
         for retries, seconds, tokens in product((0, 1, 2), (None, 100.0, 0.15, 0.0), (1000, 1, 0)):
             yield replace(default, max_retries=retries, seconds=seconds, tokens=tokens)
@@ -112,7 +112,7 @@ class Outcome(NamedTuple):
     delay: float | None
     error_index: int
     tokens: float
-    avoided: bool
+    avoids_server: bool
     maybe_executed: bool
 
 
@@ -141,7 +141,7 @@ def driver_outcome(setting: Setting, errors: tuple[str, ...]) -> Outcome:
 
 
 def _attempt(setting: Setting) -> Any:
-    is_write, retryable, is_generic, ends, in_transaction = OPERATIONS[setting.operation]
+    is_write, retryable, is_generic, ends, in_transaction = OPERATION_FLAGS[setting.operation]
     operation = SimpleNamespace(
         is_write=is_write,
         retryable=retryable,
@@ -152,12 +152,12 @@ def _attempt(setting: Setting) -> Any:
         notify_transaction=lambda *_arguments: None,
     )
     transaction = SimpleNamespace(unpin=lambda: None) if in_transaction else None
-    numbered = is_write and retryable and setting.retry_writes and not in_transaction
+    has_number = is_write and retryable and setting.retry_writes and not in_transaction
     return SimpleNamespace(
         operation=operation,
         transaction=transaction,
         starts_transaction=False,
-        is_retryable_write=numbered,
+        is_retryable_write=has_number,
         hello=None,
         address=_HERE,
     )
@@ -167,7 +167,7 @@ def required_outcome(setting: Setting, errors: tuple[str, ...]) -> Outcome:
     """Return the decision that the specifications require after a sequence of errors."""
     tokens: float = setting.tokens
     limit, retries, index = inf if setting.seconds is not None else 1, 0, 0
-    avoided = executed = False
+    avoids_server = executed = False
     delay: float | None = None
     for number, name in enumerate(errors):
         kind = ERROR_KINDS[name]
@@ -195,15 +195,15 @@ def required_outcome(setting: Setting, errors: tuple[str, ...]) -> Outcome:
                 break
             tokens -= 1
         retries, delay = retries + 1, wait
-        avoided = avoided or setting.sharded or (overloaded and setting.retargeting)
-    return Outcome(delay, index, tokens, avoided, executed)
+        avoids_server = avoids_server or setting.sharded or (overloaded and setting.retargeting)
+    return Outcome(delay, index, tokens, avoids_server, executed)
 
 
 def _options_allow_retry(setting: Setting) -> bool:
     """Return True if the client options allow a retry after an error with the label
     ``RetryableError``.
     """
-    is_write, _retryable, is_generic, ends, _in_transaction = OPERATIONS[setting.operation]
+    is_write, _retryable, is_generic, ends, _in_transaction = OPERATION_FLAGS[setting.operation]
     if is_generic:
         return setting.retry_reads and setting.retry_writes
     return ends or (setting.retry_writes if is_write else setting.retry_reads)
@@ -211,7 +211,7 @@ def _options_allow_retry(setting: Setting) -> bool:
 
 def _error_allows_retry(setting: Setting, error_kind: ErrorKind) -> bool:
     """Return True if the driver may retry after the error, regardless of the label ``RetryableError``."""
-    is_write, retryable, _is_generic, ends, in_transaction = OPERATIONS[setting.operation]
+    is_write, retryable, _is_generic, ends, in_transaction = OPERATION_FLAGS[setting.operation]
     if ends:
         return error_kind.write or "RetryableWriteError" in error_kind.labels
     if in_transaction or not retryable:

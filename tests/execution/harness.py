@@ -14,9 +14,9 @@ from tests.support.clients import Client
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 
-OVERLOADED, RETRYABLE = "SystemOverloadedError", "RetryableError"
-BOTH_LABELS = (OVERLOADED, RETRYABLE)
-NO_WRITES = "NoWritesPerformed"
+OVERLOADED_LABEL, RETRYABLE_LABEL = "SystemOverloadedError", "RetryableError"
+BOTH_LABELS = (OVERLOADED_LABEL, RETRYABLE_LABEL)
+NO_WRITES_LABEL = "NoWritesPerformed"
 
 
 def fail(

@@ -35,27 +35,27 @@ def test_backoff_doubles_up_to_ten_seconds(retries: int, seconds: float) -> None
 @pytest.mark.requirement("BP-22", "BP-32")
 def test_each_retry_draws_a_new_random_jitter(deployment: Deployment, connect: Connect, backoffs: list[float]) -> None:
     client = connect(deployment)
-    drawn: list[float] = []
+    jitters: list[float] = []
 
     def draw_jitter() -> float:
-        drawn.append(random.random())
-        return drawn[-1]
+        jitters.append(random.random())
+        return jitters[-1]
 
     client._executor.overload.jitter = draw_jitter
     fail(deployment, "ping")
     with pytest.raises(OperationFailure):
         client.db.command("ping")
-    assert len(set(drawn)) == 5
-    assert backoffs == [pytest.approx(factor * 0.1 * 2**number) for number, factor in enumerate(drawn)]
+    assert len(set(jitters)) == 5
+    assert backoffs == [pytest.approx(factor * 0.1 * 2**number) for number, factor in enumerate(jitters)]
 
 
 @pytest.mark.requirement("BP-22", "BP-32")
 def test_default_jitter_is_between_0_and_1(deployment: Deployment) -> None:
     with MongoClient[Any](deployment.uri) as client:
         jitter = client._executor.overload.jitter
-        drawn = [jitter() for _ in range(1000)]
-    assert all(0 <= factor < 1 for factor in drawn)
-    assert min(drawn) < 0.1 < 0.9 < max(drawn)
+        jitters = [jitter() for _ in range(1000)]
+    assert all(0 <= factor < 1 for factor in jitters)
+    assert min(jitters) < 0.1 < 0.9 < max(jitters)
 
 
 @pytest.mark.requirement("BP-03", "BP-63", "BP-72")

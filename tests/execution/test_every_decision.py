@@ -36,7 +36,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "retry uses the same server": (RetryPolicy, "server_to_avoid", lambda self, error, attempt: None),
     "operation in transaction is retried": (
         RetryPolicy,
-        "allows_single_retry",
+        "allows_network_retry",
         lambda self, attempt: attempt.operation.retryable,
     ),
 }

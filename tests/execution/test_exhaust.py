@@ -213,10 +213,10 @@ def test_exhaust_support_depends_on_server_version_and_topology(
         client = connect(deployment)
         client.db.c.insert_many([{"_id": number} for number in range(10)])
         try:
-            documents_read: Any = ids_of(client.db.c.find({}, batch_size=3, cursor_type=EXHAUST))
+            outcome: Any = ids_of(client.db.c.find({}, batch_size=3, cursor_type=EXHAUST))
         except InvalidOperation as error:
-            documents_read = type(error).__name__
-        assert (documents_read, len(deployment.commands.named("getMore"))) == (expected, get_more_count)
+            outcome = type(error).__name__
+        assert (outcome, len(deployment.commands.named("getMore"))) == (expected, get_more_count)
         eventually(lambda: no_connection_or_session_in_use(client))
 
 
@@ -231,10 +231,10 @@ class FaultyServer:
         self.tail = b""
         # True if `responseTo` of each reply is the ID of the getMore, not of the previous reply.
         self.replies_to_request = False
-        self.seen: list[tuple[str, int]] = []
+        self.received_commands: list[tuple[str, int]] = []
 
     def reply(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
-        self.seen.append((name, flags))
+        self.received_commands.append((name, flags))
         if name == "hello":
             fields = {**hello(self.name), "topologyVersion": None}
             return message(bson.encode({key: value for key, value in fields.items() if value is not None}), number)
@@ -242,11 +242,11 @@ class FaultyServer:
             return message(bson.encode(batch([{"_id": 0}], 7, "firstBatch")), number)
         if name != "getMore":
             return message(bson.encode({"ok": 1}), number)
-        sent = b""
+        reply_bytes = b""
         for index, (body, reply_flags, response_to) in enumerate(self.stream):
-            sent += message(body, number if response_to is None else response_to, reply_flags, 500 + index)
+            reply_bytes += message(body, number if response_to is None else response_to, reply_flags, 500 + index)
             number = number if self.replies_to_request else 500 + index
-        return sent + self.tail
+        return reply_bytes + self.tail
 
 
 def batch(documents: list[Any], cursor_id: int, field: str = "nextBatch") -> dict[str, Any]:
@@ -293,7 +293,7 @@ def test_reply_without_more_to_come_makes_exhaust_cursor_send_get_more(
     assert ids_of(next(cursor) for _ in range(3)) == [0, 1, 2]
     faulty_server.stream = REPLIES[1:]
     assert ids_of(cursor) == [3, 4]
-    assert [flags for name, flags in faulty_server.seen if name == "getMore"] == [EXHAUST_ALLOWED] * 2
+    assert [flags for name, flags in faulty_server.received_commands if name == "getMore"] == [EXHAUST_ALLOWED] * 2
 
 
 MALFORMED_REPLIES: dict[str, tuple[list[tuple[bytes, int, int | None]], bytes, list[int], type[Exception] | None]] = {
@@ -318,17 +318,17 @@ MALFORMED_REPLIES: dict[str, tuple[list[tuple[bytes, int, int | None]], bytes, l
 def test_malformed_reply_to_exhaust_cursor_closes_connection(
     faulty_server: FaultyServer, connect: Any, case: str
 ) -> None:
-    faulty_server.stream, faulty_server.tail, documents, error = MALFORMED_REPLIES[case]
+    faulty_server.stream, faulty_server.tail, expected_ids, error = MALFORMED_REPLIES[case]
     client = connect_to_faulty_server(faulty_server, connect)
-    received: list[Any] = []
+    received_ids: list[Any] = []
     cursor = client.db.c.find(cursor_type=EXHAUST)
     if error is None:
-        received += ids_of(cursor)
+        received_ids += ids_of(cursor)
     else:
         with pytest.raises(error):
-            received.extend(each["_id"] for each in cursor)
+            received_ids.extend(each["_id"] for each in cursor)
     cursor.close()
-    assert received == documents
+    assert received_ids == expected_ids
     eventually(lambda: no_connection_or_session_in_use(client))
     assert client.pool_stats()[0]["total"] == 0
     assert client.admin.command("ping")["ok"] == 1

@@ -53,7 +53,7 @@ def test_forked_child_repeats_only_reads_in_implicit_sessions(
     is_resumed: bool,
     fork_moment: str,
 ) -> None:
-    gate, session, usual = Event(), scripted_client.start_session(), dict(server.replies)
+    gate, session, usual_replies = Event(), scripted_client.start_session(), dict(server.replies)
     scripted_client.db.command("ping")
     for name in ("find", "insert", "ping"):
         server.fail(name, hold_reply(gate))
@@ -68,7 +68,7 @@ def test_forked_child_repeats_only_reads_in_implicit_sessions(
         while not scripted_client._executor.backoffs:
             gevent.sleep(0.001)
     simulate_fork(scripted_client)
-    server.replies = usual
+    server.replies = usual_replies
     gate.set()
     waiting.join(30)
     if is_resumed:

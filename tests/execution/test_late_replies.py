@@ -29,23 +29,24 @@ LARGE = 200_000
 
 
 class DelayingServer(ScriptedServer):
-    """Member of a replica set whose fault :meth:`delay` delays a reply until the test calls
+    """Member of a replica set. The fault :meth:`delay` delays a reply until the test calls
     :meth:`release`.
 
-    Before the delay, the server sends pieces of the reply with the lengths in ``pieces``.
+    Before the delay, the server sends pieces of the reply with the lengths in ``lengths``.
     """
 
     def __init__(self) -> None:
         member = {"setName": "rs", "setVersion": 1}
         super().__init__(
-            {"find": self._find_reply}, member=lambda server: {**member, "hosts": [server.name], "me": server.name}
+            {"find": self._find_reply},
+            member=lambda server: {**member, "hosts": [server.name], "me": server.name},
         )
-        self.pieces: list[int] = []
+        self.lengths: list[int] = []
         self.filling = b""
         self.flags = 0
         self.suffix = b""
         self.gate = Event()
-        self.late_requested = Event()
+        self.late_find_received = Event()
 
     def release(self) -> None:
         self.gate.set()
@@ -56,11 +57,11 @@ class DelayingServer(ScriptedServer):
 
     def delay(self, peer: Any, message: bytes) -> None:
         message = message[:16] + struct.pack("<I", self.flags) + message[20:]
-        for piece in self.pieces:
-            peer.send(message[:piece])
-            message = message[piece:]
+        for length in self.lengths:
+            peer.send(message[:length])
+            message = message[length:]
             gevent.sleep(0.005)
-        self.late_requested.set()
+        self.late_find_received.set()
         self.gate.wait()
         peer.send(message + self.suffix)
 
@@ -82,8 +83,13 @@ def create_client(server: DelayingServer, pool_recorder: PoolRecorder) -> Iterat
     clients = []
 
     def create_and_keep_client(**options: Any) -> MongoClient[Any]:
-        given = {"replicaSet": "rs", "serverMonitoringMode": "poll", "event_listeners": [pool_recorder], **options}
-        clients.append(MongoClient(f"mongodb://{server.name}/", **given))
+        settings = {
+            "replicaSet": "rs",
+            "serverMonitoringMode": "poll",
+            "event_listeners": [pool_recorder],
+            **options,
+        }
+        clients.append(MongoClient(f"mongodb://{server.name}/", **settings))
         return clients[-1]
 
     yield create_and_keep_client
@@ -130,15 +136,15 @@ def interrupt_late_find(client: MongoClient[Any], server: DelayingServer, interr
         with pytest.raises(NetworkTimeout), gmongo.timeout(0.05):
             client.d.c.find_one({"_id": "late"})
         return
-    finding = gevent.spawn(find)
-    server.late_requested.wait()
+    running_find = gevent.spawn(find)
+    server.late_find_received.wait()
     if interruption == "kill":
-        finding.kill()
+        running_find.kill()
     elif interruption == "error":
-        finding.kill(CustomError)
+        running_find.kill(CustomError)
     else:
-        finding.kill(limit)
-    assert finding.dead
+        running_find.kill(limit)
+    assert running_find.dead
 
 
 @pytest.mark.parametrize("interruption", ["kill", "error", "timeout", "limit"])
@@ -211,7 +217,10 @@ def test_drain_late_replies_bytes_does_not_limit_the_next_reply(create_client, s
 CLOSE_CAUSES: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
     "drainLateRepliesMS": ({"drainLateRepliesMS": 30}, {}),
     "drainLateRepliesBytes": ({"drainLateRepliesBytes": LARGE}, {"filling": bytes(LARGE)}),
-    "first part of a large reply": ({"drainLateRepliesBytes": LARGE}, {"filling": bytes(LARGE), "pieces": [70_000]}),
+    "first part of a large reply": (
+        {"drainLateRepliesBytes": LARGE},
+        {"filling": bytes(LARGE), "lengths": [70_000]},
+    ),
     "maxMessageSizeBytes": (
         {"drainLateRepliesBytes": 10 * LARGE},
         {"filling": bytes(LARGE), "hello_extra": {"maxMessageSizeBytes": LARGE // 2}},
@@ -252,17 +261,20 @@ def test_pool_clear_closes_draining_connection(client, server, pool_recorder):
 def test_client_close_closes_draining_connection(client, server, pool_recorder):
     interrupt_late_find(client, server)
     client.close()
-    assert pool_recorder.lines_starting_with("Closed", "PoolClosed") == ["Closed 1 poolClosed", "PoolClosed"]
+    assert pool_recorder.lines_starting_with("Closed", "PoolClosed") == [
+        "Closed 1 poolClosed",
+        "PoolClosed",
+    ]
     eventually(lambda: not server.peers)
 
 
 def test_kill_of_greenlet_that_drains_closes_connection(client, server, pool_recorder):
-    """Kill the greenlet before its first switch."""
+    """Kill the draining greenlet before its first switch."""
     known = set(living_greenlets())
     interrupt_late_find(client, server)
-    readers = set(living_greenlets("_read")) - known
-    assert readers
-    gevent.killall(readers)
+    draining_greenlets = set(living_greenlets("_read")) - known
+    assert draining_greenlets
+    gevent.killall(draining_greenlets)
     eventually(lambda: connection_counts(client) == (0, 0, 0, 0))
     assert pool_recorder.lines_starting_with("Closed") == ["Closed 1 error"]
     assert client.d.c.find_one({"_id": 5})["_id"] == 5
@@ -305,6 +317,6 @@ def test_drain_limits_without_drain_late_replies_raise_configuration_error():
     for limit in ({"drainLateRepliesMS": 100}, {"drainLateRepliesBytes": 100}):
         with pytest.raises(ConfigurationError, match="need drainLateReplies=true"):
             MongoClient("127.0.0.1", connect=False, **limit)
-    for wrong in ({"drainLateRepliesMS": 0}, {"drainLateRepliesBytes": 0}):
-        with pytest.raises((ConfigurationError, ValueError), match=next(iter(wrong))):
-            MongoClient("127.0.0.1", connect=False, drainLateReplies=True, **wrong)
+    for invalid_limit in ({"drainLateRepliesMS": 0}, {"drainLateRepliesBytes": 0}):
+        with pytest.raises((ConfigurationError, ValueError), match=next(iter(invalid_limit))):
+            MongoClient("127.0.0.1", connect=False, drainLateReplies=True, **invalid_limit)

@@ -15,17 +15,17 @@ from gmongo.events import log as logs
 from gmongo.events.log import MessageText, Structured
 
 
-def structured_message(formatted: list[str] | None = None) -> Structured:
+def structured_message(format_calls: list[str] | None = None) -> Structured:
     def format_value(value: int) -> str:
-        if formatted is not None:
-            formatted.append("formatted")
+        if format_calls is not None:
+            format_calls.append("formatted")
         return f"text {value}"
 
     return Structured({"message": "Hello", "a": 1}, {"lazy": (format_value, 2)})
 
 
 FORMATTED_FIELDS = {"message": "Hello", "a": 1, "lazy": "text 2"}
-ACCESSES: dict[str, Callable[[Structured], Any]] = {
+ACCESS_FUNCTIONS: dict[str, Callable[[Structured], Any]] = {
     "dict": dict,
     "unpacking": lambda fields: {**fields},
     "update": lambda fields: (result := {}, result.update(fields))[0],
@@ -43,31 +43,33 @@ ACCESSES: dict[str, Callable[[Structured], Any]] = {
 }
 
 
-@pytest.mark.parametrize("access", ACCESSES)
+@pytest.mark.parametrize("access", ACCESS_FUNCTIONS)
 def test_every_access_to_structured_message_returns_formatted_values(access: str) -> None:
-    assert ACCESSES[access](structured_message()) == FORMATTED_FIELDS
+    assert ACCESS_FUNCTIONS[access](structured_message()) == FORMATTED_FIELDS
 
 
 def test_structured_message_formats_each_value_once_at_first_access() -> None:
-    formatted: list[str] = []
-    fields = structured_message(formatted)
+    format_calls: list[str] = []
+    fields = structured_message(format_calls)
     assert len(fields) == 3 and "lazy" in fields
-    assert not formatted
+    assert not format_calls
     assert str(MessageText(fields)) == "Hello: a=1, lazy=text 2"
     assert fields["lazy"] == "text 2"
-    assert formatted == ["formatted"]
+    assert format_calls == ["formatted"]
 
 
-def test_log_record_is_formatted_only_when_a_handler_reads_it(caplog: pytest.LogCaptureFixture) -> None:
-    formatted: list[str] = []
-    fields = structured_message(formatted)
+def test_log_record_is_formatted_only_when_a_handler_reads_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    format_calls: list[str] = []
+    fields = structured_message(format_calls)
     logger = logging.getLogger("gmongo.command")
     null_handler = logging.NullHandler()
     logger.addHandler(null_handler)
     logger.propagate = False
     try:
         logs.log(logger, MessageText(fields), fields, logging.CRITICAL)
-        assert not formatted
+        assert not format_calls
     finally:
         logger.propagate = True
         logger.removeHandler(null_handler)

@@ -15,8 +15,8 @@ import gmongo
 from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
 from tests.execution.harness import (
-    OVERLOADED,
-    RETRYABLE,
+    OVERLOADED_LABEL,
+    RETRYABLE_LABEL,
     fail,
     overload_reply,
     reply_in_sequence,
@@ -88,8 +88,8 @@ def test_rate_limit_error_has_overload_labels(deployment: Deployment, client: Cl
     with pytest.raises(OperationFailure) as raised:
         client.db.command("ping")
     assert raised.value.code == 462
-    assert raised.value.has_error_label(OVERLOADED)
-    assert raised.value.has_error_label(RETRYABLE)
+    assert raised.value.has_error_label(OVERLOADED_LABEL)
+    assert raised.value.has_error_label(RETRYABLE_LABEL)
     assert "Rate limiter 'ingressRequestRateLimiter' rate exceeded" in str(raised.value)
     assert raised.value.details["codeName"] == "IngressRequestRateLimitExceeded"
 
@@ -103,7 +103,7 @@ def test_kill_cursors_and_end_sessions_are_not_retried(
     next(cursor)
     fail(deployment, "killCursors", "endSessions")
     cursor.close()
-    # `killSessions` cleans up the session of the cursor. `close` ends the session of `find_one`.
+    # The session reaper keeps the session of the cursor. `close` ends the session of `find_one`.
     client.db.c.find_one()
     client.close()
     assert len(deployment.commands.named("killCursors")) == 1

@@ -44,11 +44,11 @@ def test_each_attempt_publishes_and_logs_start_and_end_of_command(
                 scripted_client.db.c.update_many({}, {"$set": {"x": 1}})
     ending = "CommandSucceeded" if succeeds else "CommandFailed"
     assert events_of_command(recorder, "update") == FAILED_ATTEMPT_EVENTS * (attempts - 1) + ["CommandStarted", ending]
-    ended = recorder.events_named("CommandSucceeded") + recorder.events_named("CommandFailed")
-    started = [event.request_id for event in recorder.events_named("CommandStarted")]
-    assert sorted(event.request_id for event in ended) == sorted(set(started))
+    end_events = recorder.events_named("CommandSucceeded") + recorder.events_named("CommandFailed")
+    started_ids = [event.request_id for event in recorder.events_named("CommandStarted")]
+    assert sorted(event.request_id for event in end_events) == sorted(set(started_ids))
     assert len(server.commands("update")) == attempts
-    logged = [each.structured for each in caplog.records if each.name == "gmongo.command"]
-    messages = [each["message"] for each in logged if each["commandName"] == "update"]
+    log_messages = [each.structured for each in caplog.records if each.name == "gmongo.command"]
+    messages = [each["message"] for each in log_messages if each["commandName"] == "update"]
     ending = "Command succeeded" if succeeds else "Command failed"
     assert messages == ["Command started", "Command failed"] * (attempts - 1) + ["Command started", ending]

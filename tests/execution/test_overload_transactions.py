@@ -67,9 +67,9 @@ def test_retried_commit_or_abort_uses_the_connection_of_the_transaction(
             session.start_transaction()
             client.db.c.insert_one({"_id": turn}, session=session)
             session.abort_transaction() if command_name == "abortTransaction" else session.commit_transaction()
-            sent = cluster.commands.named("insert", command_name)
-            assert len(sent) == failure_count + 2
-            assert len({(command.member, command.connection) for command in sent}) == 1
+            received_commands = cluster.commands.named("insert", command_name)
+            assert len(received_commands) == failure_count + 2
+            assert len({(command.member, command.connection) for command in received_commands}) == 1
             session.end_session()
             assert_no_resource_in_use(client)
 
@@ -90,7 +90,10 @@ def test_retried_write_keeps_transaction_number(
 
 @pytest.mark.requirement("BP-51")
 def test_retry_of_rejected_write_may_omit_transaction_number(
-    server: ScriptedServer, scripted_client: Client, backoffs: list[float], monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer,
+    scripted_client: Client,
+    backoffs: list[float],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Let a first server reject a write, and let the second server support no retryable writes.
 

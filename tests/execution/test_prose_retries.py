@@ -10,7 +10,7 @@ import pytest
 
 from gmongo.errors import AutoReconnect, NotPrimaryError, OperationFailure, WriteConcernError
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH_LABELS, NO_WRITES, RETRYABLE, events_of_command, fail
+from tests.execution.harness import BOTH_LABELS, NO_WRITES_LABEL, RETRYABLE_LABEL, events_of_command, fail
 from tests.support.clients import Client, Connect
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
@@ -86,7 +86,7 @@ def test_operation_is_retried_on_the_only_mongos(connect: Connect, recorder: Rec
 
 @pytest.mark.parametrize(
     ("labels", "options", "uses_same_member"),
-    [(BOTH_LABELS, {"enableOverloadRetargeting": True}, False), ([RETRYABLE], {}, True), (BOTH_LABELS, {}, True)],
+    [(BOTH_LABELS, {"enableOverloadRetargeting": True}, False), ([RETRYABLE_LABEL], {}, True), (BOTH_LABELS, {}, True)],
     ids=["3.1", "3.2", "3.3"],
 )
 def test_only_overload_errors_with_retargeting_are_retried_on_another_member(
@@ -134,7 +134,7 @@ def test_write_concern_error_is_raised_if_retry_fails_with_no_writes_performed(
 
     def set_next_fail_point(event: Any) -> None:
         if event.command_name == "insert" and event.reply.get("writeConcernError", {}).get("code") == 91:
-            fail(deployment, "insert", times=1, code=10107, labels=[WRITE_LABEL, NO_WRITES])
+            fail(deployment, "insert", times=1, code=10107, labels=[WRITE_LABEL, NO_WRITES_LABEL])
 
     recorder.hooks["CommandSucceeded"] = set_next_fail_point
     with pytest.raises(WriteConcernError) as raised:
@@ -146,8 +146,8 @@ def test_write_concern_error_is_raised_if_retry_fails_with_no_writes_performed(
 # Labels of the first error, code and labels of the later errors, and code of the raised error
 WRITE_ERRORS = {
     "case 1": ([], 10107, [], 10107),
-    "case 2": ([NO_WRITES], 10107, [NO_WRITES], 91),
-    "case 3": ([], 91, [NO_WRITES], 91),
+    "case 2": ([NO_WRITES_LABEL], 10107, [NO_WRITES_LABEL], 91),
+    "case 3": ([], 91, [NO_WRITES_LABEL], 91),
 }
 
 
@@ -157,19 +157,19 @@ def test_last_error_with_writes_is_raised_after_several_errors(
     deployment: Deployment, connect: Connect, recorder: Recorder, backoffs: list[float], case: str
 ) -> None:
     """Run test 6 of Retryable Writes."""
-    first, code, others, expected = WRITE_ERRORS[case]
+    first_labels, code, later_labels, expected_code = WRITE_ERRORS[case]
     client = connect(deployment, serverMonitoringMode="poll", maxAdaptiveRetries=2)
-    fail(deployment, "insert", times=1, code=91, labels=[*BOTH_LABELS, *first])
+    fail(deployment, "insert", times=1, code=91, labels=[*BOTH_LABELS, *first_labels])
 
     def set_next_fail_point(event: Any) -> None:
         if event.command_name == "insert" and event.failure.get("code") == 91:
-            fail(deployment, "insert", code=code, labels=[*BOTH_LABELS, *others])
+            fail(deployment, "insert", code=code, labels=[*BOTH_LABELS, *later_labels])
 
     recorder.hooks["CommandFailed"] = set_next_fail_point
     with pytest.raises(AutoReconnect) as raised:
         client.db.c.insert_one({})
     assert isinstance(raised.value, NotPrimaryError)
-    assert raised.value.code == expected
+    assert raised.value.code == expected_code
     assert len(deployment.commands.named("insert")) == 3
     if case == "case 3":
-        assert not raised.value.has_error_label(NO_WRITES)
+        assert not raised.value.has_error_label(NO_WRITES_LABEL)

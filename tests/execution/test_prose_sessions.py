@@ -230,7 +230,7 @@ def test_12_13_forked_child_uses_no_session_of_parent(program: str) -> None:
 def test_14_session_is_allocated_after_check_out(deployment: Deployment, connect: Connect, recorder: Recorder) -> None:
     client = connect(deployment, maxPoolSize=1)
     collection = client.db.c
-    concurrent: list[Callable[[], Any]] = [
+    operations: list[Callable[[], Any]] = [
         lambda: collection.insert_one({}),
         lambda: collection.delete_one({}),
         lambda: collection.update_one({}, {"$set": {"a": 1}}),
@@ -240,13 +240,13 @@ def test_14_session_is_allocated_after_check_out(deployment: Deployment, connect
         lambda: collection.find_one_and_replace({}, {"a": 1}),
         lambda: list(collection.find()),
     ]
-    counts = []
+    id_counts = []
     for _ in range(5):
         recorder.clear()
-        gevent.joinall([gevent.spawn(run) for run in concurrent], timeout=5, raise_error=True)
-        counts.append(len({bytes(event.command["lsid"]["id"]) for event in recorder.events_named("CommandStarted")}))
-    assert 1 in counts
-    assert max(counts) < len(concurrent)
+        gevent.joinall([gevent.spawn(run) for run in operations], timeout=5, raise_error=True)
+        id_counts.append(len({bytes(event.command["lsid"]["id"]) for event in recorder.events_named("CommandStarted")}))
+    assert 1 in id_counts
+    assert max(id_counts) < len(operations)
 
 
 @pytest.fixture

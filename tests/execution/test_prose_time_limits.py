@@ -35,9 +35,9 @@ def standalone() -> Iterator[Deployment]:
 
 @pytest.fixture
 def client_without_timeout(standalone: Deployment) -> Iterator[Client]:
-    """Return a client without a timeout, with which a test inserts its data."""
-    with clients_of(Recorder()) as make:
-        yield make(standalone)
+    """Yield a client without a timeout, with which a test inserts its data."""
+    with clients_of(Recorder()) as create_client:
+        yield create_client(standalone)
 
 
 def delayed_reply_of(reply: Any) -> Callable[[Any], Any]:
@@ -233,7 +233,7 @@ def test_9_end_session_aborts_the_transaction_within_the_timeout(
 
 
 def test_10_1_timeout_is_refreshed_for_abort(deployment: Deployment, connect: Connect, recorder: Recorder) -> None:
-    """Check that abortTransaction has its own complete timeoutMS (test 10.1).
+    """Check that timeoutMS starts anew for abortTransaction (test 10.1).
 
     ``test_time_limits.py`` checks the exact times.
     """

@@ -121,12 +121,12 @@ def test_with_transaction_waits_for_backoff_before_retries(
     deployment: Deployment, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Check that the sum of the backoffs of 30 retries is more than 1.25 seconds."""
-    slept: list[float] = []
-    monkeypatch.setattr("gmongo.engines.transaction.sleep", slept.append)
+    backoffs: list[float] = []
+    monkeypatch.setattr("gmongo.engines.transaction.sleep", backoffs.append)
     fail(deployment, "commitTransaction", times=30, code=251, labels=[TRANSIENT])
     with client.start_session() as session:
         session.with_transaction(lambda session: client.db.c.insert_one({}, session=session))
-    assert len(slept) == 30
-    assert all(0 <= wait <= min(0.5, 0.005 * 1.5**retry) for retry, wait in enumerate(slept))
-    assert sum(slept) > 1.25
+    assert len(backoffs) == 30
+    assert all(0 <= wait <= min(0.5, 0.005 * 1.5**retry) for retry, wait in enumerate(backoffs))
+    assert sum(backoffs) > 1.25
     assert len(deployment.commands.named("commitTransaction")) == 31

@@ -134,9 +134,9 @@ def test_read_ahead_requests_at_most_max_bytes(server: ScriptedServer, connect: 
 def test_gridfs_file_reads_chunks_ahead(client: Any, recorder: Any) -> None:
     fs = GridFS(client.db)
     data = bytes(range(256)) * 4096
-    number = fs.put(data, chunkSize=4096)
+    file_id = fs.put(data, chunkSize=4096)
     recorder.clear()
-    with fs.get(number).read_ahead(2) as file:
+    with fs.get(file_id).read_ahead(2) as file:
         assert file.read(1) == data[:1]
         # The client sends a `getMore` although the first batch still has unread chunks.
         eventually(lambda: len(recorder.sent_commands("getMore")) >= 1)
@@ -152,47 +152,47 @@ class RecordingNumberDecoder(TypeDecoder):  # type: ignore[misc]
     bson_type = float
 
     def __init__(self) -> None:
-        self.decoded: list[int] = []
+        self.decoded_numbers: list[int] = []
 
     def transform_bson(self, value: Any) -> Any:
-        self.decoded.append(int(value))
+        self.decoded_numbers.append(int(value))
         return value
 
 
 @pytest.fixture
-def numbers(deployment: Deployment) -> Iterator[tuple[Any, RecordingNumberDecoder]]:
+def collection_and_decoder(deployment: Deployment) -> Iterator[tuple[Any, RecordingNumberDecoder]]:
     """Return a collection of 200 documents of 1 KB, and the decoder of the collection.
 
     The client has no listeners, because listeners need a decoded reply.
     """
-    codec = RecordingNumberDecoder()
-    options: CodecOptions[Any] = CodecOptions(type_registry=TypeRegistry([codec]))
+    decoder = RecordingNumberDecoder()
+    options: CodecOptions[Any] = CodecOptions(type_registry=TypeRegistry([decoder]))
     client: MongoClient[Any]
     with MongoClient(deployment.uri) as client:
         client.db.c.insert_many([{"_id": number, "at": float(number), "text": "x" * 1000} for number in range(200)])
-        yield client.db.c.with_options(codec_options=options), codec
+        yield client.db.c.with_options(codec_options=options), decoder
 
 
-def test_buffered_batch_is_decoded_while_the_application_waits(numbers: tuple[Any, RecordingNumberDecoder]) -> None:
-    collection, codec = numbers
+def test_buffered_batch_is_decoded_while_the_application_waits(collection_and_decoder: Any) -> None:
+    collection, decoder = collection_and_decoder
     cursor = collection.find(batch_size=100).read_ahead()
     assert next(cursor)["_id"] == 0
-    eventually(lambda: codec.decoded[-1:] == [199])
+    eventually(lambda: decoder.decoded_numbers[-1:] == [199])
     assert [each["_id"] for each in cursor] == list(range(1, 200))
-    assert sorted(codec.decoded) == list(range(200))
+    assert sorted(decoder.decoded_numbers) == list(range(200))
 
 
 def test_buffered_batch_is_returned_before_network_error_is_raised(server: ScriptedServer, connect: Any) -> None:
     server.fail("getMore", lambda peer, message: peer.send(message), cut_reply(5))
     client = connect(server)
     cursor = client.db.c.find().read_ahead(5)
-    seen = [next(cursor)["_id"]]
+    received_ids = [next(cursor)["_id"]]
     server.wait_for("getMore", 2)
     # Wait until the greenlet that reads ahead has received the error.
     eventually(lambda: not client._cursor_killer.reading)
     with pytest.raises(AutoReconnect):
-        seen.extend(each["_id"] for each in cursor)
-    assert seen == [0, 1, 2, 3]
+        received_ids.extend(each["_id"] for each in cursor)
+    assert received_ids == [0, 1, 2, 3]
     assert not cursor.alive
 
 
@@ -312,7 +312,10 @@ def test_read_ahead_of_tailable_or_exhaust_cursor_raises_invalid_operation(clien
 
 
 def test_read_ahead_of_change_stream_raises_invalid_operation(client: Any) -> None:
-    with client.db.c.aggregate([{"$changeStream": {}}]) as cursor, pytest.raises(InvalidOperation, match="waits"):
+    with (
+        client.db.c.aggregate([{"$changeStream": {}}]) as cursor,
+        pytest.raises(InvalidOperation, match="waits"),
+    ):
         cursor.read_ahead()
 
 

@@ -44,9 +44,9 @@ OPERATIONS: dict[str, Callable[[Client], Any]] = {
 @pytest.mark.parametrize("interruption", ["kill", "gevent.Timeout"])
 def test_interrupted_operation_ends_on_the_server(interruption, name, client, second_client, deployment):
     delay_replies(deployment, name)
-    finding = gevent.spawn(OPERATIONS[name], client)
+    running = gevent.spawn(OPERATIONS[name], client)
     eventually(lambda: running_commands(second_client) == [name])
-    finding.kill(gevent.GreenletExit if interruption == "kill" else gevent.Timeout)
+    running.kill(gevent.GreenletExit if interruption == "kill" else gevent.Timeout)
     eventually(lambda: running_commands(second_client) == [])
 
 

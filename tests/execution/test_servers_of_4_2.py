@@ -1,4 +1,6 @@
-"""MongoDB 4.2, the oldest supported version, neither streams hello replies nor sends error labels."""
+"""MongoDB 4.2, the oldest supported version, streams no hello replies, and labels no
+retryable errors.
+"""
 
 from __future__ import annotations
 

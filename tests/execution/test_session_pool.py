@@ -16,13 +16,18 @@ from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.settings import TopologySettings
 from gmongo.sdam.topology_description import TopologyDescription
 
-LIFETIME = 30  # minutes: the `logicalSessionTimeoutMinutes` of the server
+TIMEOUT_MINUTES = 30  # the `logicalSessionTimeoutMinutes` of the server
 
 
 @pytest.fixture
 def pool() -> ServerSessionPool:
     address = ("a", 27017)
-    hello = {"ok": 1, "isWritablePrimary": True, "maxWireVersion": 21, "logicalSessionTimeoutMinutes": LIFETIME}
+    hello = {
+        "ok": 1,
+        "isWritablePrimary": True,
+        "maxWireVersion": 21,
+        "logicalSessionTimeoutMinutes": TIMEOUT_MINUTES,
+    }
     servers = {address: ServerDescription(address, hello)}
     settings = TopologySettings(seeds=(address,), listeners=EventListeners())
     description = TopologyDescription(TOPOLOGY_TYPE.Single, servers, None, None, None, settings)
@@ -37,7 +42,8 @@ def session_unused_for(pool: ServerSessionPool, seconds: float) -> ServerSession
 
 
 @pytest.mark.parametrize(
-    ("unused_seconds", "is_kept"), [(0, True), (1739.0, True), (1740.0, True), (1740.5, False), (31 * 60, False)]
+    ("unused_seconds", "is_kept"),
+    [(0, True), (1739.0, True), (1740.0, True), (1740.5, False), (31 * 60, False)],
 )
 def test_session_returns_to_pool_unless_session_expires_within_a_minute(
     pool: ServerSessionPool, monkeypatch: pytest.MonkeyPatch, unused_seconds: float, is_kept: bool
@@ -69,14 +75,14 @@ def test_dirty_session_is_not_returned_to_the_pool(pool: ServerSessionPool) -> N
 def test_ended_implicit_session_returns_to_pool_after_last_operation(pool: ServerSessionPool) -> None:
     implicit, owner, operation = ImplicitSession(pool), Mock(epoch=0), Mock()
     implicit.begin(owner, operation)
-    taken = implicit.server_session
+    server_session = implicit.server_session
     implicit.begin(owner, operation)
     implicit.end_implicit()
     implicit.end_use()
     assert (len(pool), pool.in_use) == (0, 1)
     implicit.end_use()
     assert (len(pool), pool.in_use) == (1, 0)
-    assert pool.acquire() is taken
+    assert pool.acquire() is server_session
 
 
 def test_forked_child_neither_reuses_nor_ends_sessions_of_parent(pool: ServerSessionPool) -> None:
@@ -90,10 +96,10 @@ def test_forked_child_neither_reuses_nor_ends_sessions_of_parent(pool: ServerSes
     assert (len(pool), pool.in_use) == (0, 0)
     own = pool.acquire()
     assert (own.epoch, pool.in_use) == (1, 1)
-    for epoch, kept in ((0, True), (1, False)):
+    for epoch, is_kept in ((0, True), (1, False)):
         implicit._server_session = parent_session
         implicit.begin(SimpleNamespace(epoch=epoch), SimpleNamespace())  # type: ignore[arg-type]
-        assert (implicit._server_session is parent_session) is kept
+        assert (implicit._server_session is parent_session) is is_kept
     assert pool.in_use == 1
     assert pool.drain() == [] and pool.release(own) is None and pool.drain() == [own.lsid]
     assert len(pool) == 0

@@ -96,18 +96,18 @@ def test_session_is_reused_after_late_reply(milliseconds, kill_count, deployment
 def test_client_close_kills_sessions_a_tenth_of_a_second_after_interruption(deployment, connect):
     client = connect(deployment)
     session = run_and_kill(deployment, "update", lambda: OPERATIONS["write"][1](client))
-    interrupted = _clock.monotonic()
+    interruption_time = _clock.monotonic()
     client.close()
     assert killed_sessions(deployment) == [[session]]
-    assert _clock.monotonic() - interrupted == pytest.approx(0.1, abs=0.01)
-    (ended,) = deployment.commands.named("endSessions")
-    assert session in [bytes(each["id"]) for each in ended.body["endSessions"]]
+    assert _clock.monotonic() - interruption_time == pytest.approx(0.1, abs=0.01)
+    (end_command,) = deployment.commands.named("endSessions")
+    assert session in [bytes(each["id"]) for each in end_command.body["endSessions"]]
     gevent.sleep(5)
     assert killed_sessions(deployment) == [[session]]
 
 
 class QueueWithoutIteration(deque[Any]):
-    """Queue whose iteration fails, as if a finaliser had appended an element to a deque."""
+    """Queue whose iteration fails, as if a finaliser had appended an element meanwhile."""
 
     def __iter__(self) -> Iterator[Any]:
         raise RuntimeError("deque mutated during iteration")

@@ -66,13 +66,16 @@ def test_with_transaction_raises_after_timeout_and_abort_has_a_new_timeout(
     server.fail("insert", send_no_reply)
     server.fail("abortTransaction", send_no_reply)
     begin = virtual_time.monotonic()
-    failed: list[float] = []
-    recorder.hooks["CommandFailed"] = lambda _event: failed.append(virtual_time.monotonic() - begin)
+    failure_times: list[float] = []
+    recorder.hooks["CommandFailed"] = lambda _event: failure_times.append(virtual_time.monotonic() - begin)
     with client.start_session() as session:
         with pytest.raises(PyMongoError) as raised:
             session.with_transaction(lambda session: client.db.c.insert_one({}, session=session))
         assert raised.value.timeout
         assert virtual_time.monotonic() - begin == pytest.approx(0.06)
-        eventually(lambda: len(failed) == 2)
-    assert [event.command_name for event in recorder.events_named("CommandFailed")] == ["insert", "abortTransaction"]
-    assert failed == pytest.approx([0.06, 0.12])
+        eventually(lambda: len(failure_times) == 2)
+    assert [event.command_name for event in recorder.events_named("CommandFailed")] == [
+        "insert",
+        "abortTransaction",
+    ]
+    assert failure_times == pytest.approx([0.06, 0.12])

@@ -1,4 +1,6 @@
-"""A retry consumes a token of the token bucket, and a successful attempt deposits 0.1 token."""
+"""A retry after an overload error consumes a token. Success deposits 0.1 token, or 1.1
+after a retry.
+"""
 
 from __future__ import annotations
 

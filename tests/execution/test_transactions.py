@@ -82,13 +82,13 @@ def test_callback_that_exceeds_the_timeout_is_not_called_again(
     message: str,
 ) -> None:
     monkeypatch.setattr("gmongo.engines.transaction._TIME_LIMIT", 3.0)
-    failed = PyMongoError("try again", [TRANSIENT])
+    transient_error = PyMongoError("try again", [TRANSIENT])
     calls = []
 
     def callback(session: ClientSession) -> None:
         calls.append(session)
         gevent.sleep(3)
-        raise failed
+        raise transient_error
 
     with (
         client.start_session() as session,
@@ -97,7 +97,7 @@ def test_callback_that_exceeds_the_timeout_is_not_called_again(
     ):
         session.with_transaction(callback)
     assert type(raised.value) is error_class
-    assert raised.value.__cause__ is failed
+    assert raised.value.__cause__ is transient_error
     assert raised.value.has_error_label(TRANSIENT)
     assert len(calls) == 1
 
@@ -109,7 +109,11 @@ def test_transaction_timeout_names_missing_primary(deployment: Deployment, clien
 
     client.db.c.find_one()
     message = r"ran out of time: .* \(no server accepts writes: ReplicaSetNoPrimary\)$"
-    with client.start_session() as session, gmongo.timeout(1), pytest.raises(ExecutionTimeout, match=message):
+    with (
+        client.start_session() as session,
+        gmongo.timeout(1),
+        pytest.raises(ExecutionTimeout, match=message),
+    ):
         session.with_transaction(insert_without_primary)
 
 
@@ -141,20 +145,22 @@ def test_write_in_transaction_ignores_w_0_of_client(deployment: Any, write: str,
 
 
 def test_timeout_in_retried_callback_has_previous_error_as_cause(client: Client) -> None:
-    failed = PyMongoError("try again", [TRANSIENT])
-    timed_out = ExecutionTimeout("too late", 50)
-    errors = iter([failed, timed_out])
+    transient_error = PyMongoError("try again", [TRANSIENT])
+    timeout_error = ExecutionTimeout("too late", 50)
+    errors = iter([transient_error, timeout_error])
 
     def callback(_session: ClientSession) -> None:
         raise next(errors)
 
     with client.start_session() as session, pytest.raises(ExecutionTimeout) as raised:
         session.with_transaction(callback)
-    assert raised.value is timed_out
-    assert raised.value.__cause__ is failed
+    assert raised.value is timeout_error
+    assert raised.value.__cause__ is transient_error
 
 
-def test_greenlet_that_callback_starts_may_use_session_despite_time_limit(deployment: Deployment) -> None:
+def test_greenlet_that_callback_starts_may_use_session_despite_time_limit(
+    deployment: Deployment,
+) -> None:
     with Client(deployment.uri, timeoutMS=5000) as client, client.start_session() as session:
 
         def insert_in_greenlet(session: Any) -> bool:

@@ -31,11 +31,11 @@ MODULES_OF_EXTRAS = {
 
 def none() -> None:
     """Import each public module and run operations with gmongo without extras."""
-    for found in pkgutil.walk_packages(gmongo.__path__, "gmongo.", onerror=lambda _name: None):
-        parts = found.name.split(".")
+    for module in pkgutil.walk_packages(gmongo.__path__, "gmongo.", onerror=lambda _name: None):
+        parts = module.name.split(".")
         parents = {".".join(parts[:count]) for count in range(1, len(parts) + 1)}
         if not parents & MODULES_OF_EXTRAS and parts[-1] != "__main__":
-            importlib.import_module(found.name)
+            importlib.import_module(module.name)
     with (
         ScriptedServer() as server,
         gmongo.MongoClient("127.0.0.1", server.port, compressors="zlib", tls=False) as client,
@@ -51,11 +51,11 @@ def zstd() -> None:
     _exchange_compressed_messages("zstd", 3)
 
 
-def _exchange_compressed_messages(name: str, number: int) -> None:
+def _exchange_compressed_messages(name: str, compressor_id: int) -> None:
     """Send compressed requests, and receive compressed replies.
 
     :param name: the name of the compressor.
-    :param number: the ID of the compressor in messages.
+    :param compressor_id: the ID of the compressor in messages.
     """
     with ScriptedServer() as server:
         server.hello_extra = {"compression": [name]}
@@ -65,7 +65,7 @@ def _exchange_compressed_messages(name: str, number: int) -> None:
         ):
             text = "x" * 1000
             assert client.db.c.find_one({"_id": text}) == {"_id": text}
-            assert number in proxy.compressors
+            assert compressor_id in proxy.compressors
 
 
 def aws() -> None:
@@ -79,7 +79,10 @@ def aws() -> None:
         payload = bson.encode({"s": nonce + bytes(32), "h": "sts.amazonaws.com"})
         return {"ok": 1, "conversationId": 1, "payload": payload, "done": False}
 
-    replies = {"saslStart": begin, "saslContinue": {"ok": 1, "conversationId": 1, "payload": b"", "done": True}}
+    replies = {
+        "saslStart": begin,
+        "saslContinue": {"ok": 1, "conversationId": 1, "payload": b"", "done": True},
+    }
     with (
         ScriptedServer(replies) as server,
         gmongo.MongoClient("127.0.0.1", server.port, authMechanism="MONGODB-AWS") as client,
@@ -122,7 +125,10 @@ def ocsp() -> None:
             for status in (GOOD, REVOKED):
                 responder.body = authority.respond(certified, status)
                 with StaplingServer(file, responder.body if staples else b"") as server:
-                    assert _accepts_certificate(server.port, ca) == (status is GOOD), (staples, status)
+                    assert _accepts_certificate(server.port, ca) == (status is GOOD), (
+                        staples,
+                        status,
+                    )
         assert responder.requests
 
 
@@ -172,8 +178,8 @@ def status() -> None:
     ):
         client.db.command("ping")
         publish(folder)
-        shown = subprocess.check_output([sys.executable, "-m", "gmongo.status", folder, "--once"], text=True)
-        assert str(server.port) in shown, shown
+        screen_text = subprocess.check_output([sys.executable, "-m", "gmongo.status", folder, "--once"], text=True)
+        assert str(server.port) in screen_text, screen_text
 
 
 def opentelemetry() -> None:

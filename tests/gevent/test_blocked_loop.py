@@ -39,8 +39,8 @@ class FailureRecorder(Recorder):
     @property
     def server_faults(self):
         changes = self.events_named("ServerDescriptionChanged")
-        unknown = [event for event in changes if not event.new_description.is_server_type_known]
-        return unknown + self.events_named("PoolCleared")
+        changes_to_unknown = [event for event in changes if not event.new_description.is_server_type_known]
+        return changes_to_unknown + self.events_named("PoolCleared")
 
 
 def has_unread_bytes(connection):
@@ -72,7 +72,7 @@ def read_succeeds(client):
 
 
 def client_with_connection(deployment, *recorders, **options):
-    """Return a client that has an available connection, and clear its recorders."""
+    """Return a client that has an available connection, and clear `recorders`."""
     with MongoClient(deployment.uri) as default_client:
         default_client.test.c.insert_one({"_id": 1})
     client = MongoClient(deployment.uri, event_listeners=recorders, **options)
@@ -103,14 +103,14 @@ def test_check_succeeds_if_reply_arrived_while_loop_was_blocked(deployment, mode
             gevent.sleep(0.1 * round_)  # Block the loop at various times after a check.
             end_count = len(recorder.lines_starting_with(*END_EVENTS))
             connection = server.monitor._connection
-            awaited = connection is not None and connection.mid_message
-            if awaited:
+            awaits_reply = connection is not None and connection.mid_message
+            if awaits_reply:
                 block_loop(connection)
             else:
                 time.sleep(BLOCK_SECONDS)
             eventually(lambda end_count=end_count: len(recorder.lines_starting_with(*END_EVENTS)) > end_count)
             next_end = [event for event in recorder.events if short_name(event) in END_EVENTS][end_count]
-            assert short_name(next_end) == END_EVENTS[0] or (not awaited and next_end.duration >= LIMIT_MS / 1000)
+            assert short_name(next_end) == END_EVENTS[0] or (not awaits_reply and next_end.duration >= LIMIT_MS / 1000)
         eventually(lambda: read_succeeds(client))
 
 
@@ -132,7 +132,7 @@ def test_handshake_succeeds_if_loop_was_blocked_during_tcp_connection(deployment
     def start_connecting(transport, address):
         # The new greenlet blocks the event loop while this greenlet waits for the TCP connection.
         blockers.append(gevent.spawn(time.sleep, BLOCK_SECONDS))
-        return real(transport, address)
+        return real_start(transport, address)
 
     def send_hello_later(*arguments):
         gevent.sleep(LIMIT_MS / 3000)  # the network latency of a distant server
@@ -142,7 +142,7 @@ def test_handshake_succeeds_if_loop_was_blocked_during_tcp_connection(deployment
         [(family, (host, port))] = resolve(address, ref)
         return [(family, (host, port)), (family, ("127.0.0.2", port))][:address_count]
 
-    real, resolve, blockers, recorder = Transport.start_connecting, wire_connect.resolve, [], FailureRecorder()
+    real_start, resolve, blockers, recorder = Transport.start_connecting, wire_connect.resolve, [], FailureRecorder()
     options = {"connectTimeoutMS": LIMIT_MS, "retryReads": False}
     send_hello = handshake.send_hello
     with client_with_connection(deployment, recorder, **options) as client, gevent.Timeout(30):

@@ -93,11 +93,11 @@ def test_operation_ends_within_its_limit_and_two_loop_iterations(
     state: str, options: dict[str, Any], operation: Callable[[MongoClient[Any]], object]
 ) -> None:
     """Run an operation that waits for a server, a connection or a reply."""
-    more = {"maxPoolSize": 1, "retryReads": False, "retryWrites": False, "serverMonitoringMode": "poll"}
+    common_options = {"maxPoolSize": 1, "retryReads": False, "retryWrites": False, "serverMonitoringMode": "poll"}
     with ScriptedServer(member=lambda server: {**HELLO_FIELDS, "hosts": [server.name], "me": server.name}) as server:
         if state == "no server":
             server.stop()
-        with MongoClient(server.name, replicaSet="rs", **more, **options) as client:
+        with MongoClient(server.name, replicaSet="rs", **common_options, **options) as client:
             if state != "no server":
                 eventually(lambda: client.topology_description.has_writable_server())
             if state in ("connection in use", "idle connection"):

@@ -29,7 +29,7 @@ SCENARIO_GROUPS = (
 
 
 def run_each(names, scenario):
-    """Call `scenario` concurrently with each of `names`, and return the results by name."""
+    """Call `scenario` once for each name, concurrently, and return the results by name."""
     greenlets = [gevent.spawn(scenario, name) for name in names]
     try:
         gevent.joinall(greenlets, raise_error=True)
@@ -92,18 +92,18 @@ def run_fork(driver, fork_function, state):
             until(lambda: len(deployment.commands.named("find")) == 8)
         else:
             until(lambda: not any(connection.busy_with for connection in member.connections.values()))
-        before, log = set(member.connections), len(deployment.commands)
+        connections, log_length = set(member.connections), len(deployment.commands)
         program.send_line()
         output = [program.read_line(), program.read_line()]
-        sent = [command.name for command in deployment.commands[log:] if command.connection in before]
-        lost = len(before - set(member.connections))
+        names = [command.name for command in deployment.commands[log_length:] if command.connection in connections]
+        lost_count = len(connections - set(member.connections))
         program.send_line()
         output += [json.loads(program.read_line()), program.read_remaining_output()]
-        return {"output": output, "sent": sent, "lost": lost, "warnings_and_tracebacks": stderr_counts(program)}
+        return {"output": output, "sent": names, "lost": lost_count, "warnings_and_tracebacks": stderr_counts(program)}
 
 
 def stderr_counts(program):
-    return {**program.warnings, "tracebacks": program.stderr.count("Traceback")}
+    return {**program.warning_counts, "tracebacks": program.stderr.count("Traceback")}
 
 
 def run_forks(state):

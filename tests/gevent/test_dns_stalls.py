@@ -29,7 +29,7 @@ from tests.support.greenlets import living_greenlets
 from tests.support.server import ScriptedServer
 from tests.support.wait import WAIT_LIMIT, eventually
 
-NAME, CLUSTER = "db.example.test", "cluster.example.test"
+HOST, CLUSTER_NAME = "db.example.test", "cluster.example.test"
 
 
 class SlowNameServer(NameServer):
@@ -96,9 +96,9 @@ def resolver(monkeypatch):
 def add_records(name_server: SlowNameServer, server: ScriptedServer) -> None:
     """Add the SRV, TXT and address records of a deployment with one server to a name server."""
     dns.resolver.default_resolver.timeout = 30  # seconds, which is longer than the test
-    name_server.hosts[f"_mongodb._tcp.{CLUSTER}"] = [Host(NAME, server.port)]
-    name_server.texts[CLUSTER] = [["authSource=admin"]]
-    name_server.addresses[NAME] = "127.0.0.1"
+    name_server.hosts[f"_mongodb._tcp.{CLUSTER_NAME}"] = [Host(HOST, server.port)]
+    name_server.texts[CLUSTER_NAME] = [["authSource=admin"]]
+    name_server.addresses[HOST] = "127.0.0.1"
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def name_server(monkeypatch, server):
 
 
 def client_with_srv_uri() -> MongoClient[Any]:
-    return MongoClient(f"mongodb+srv://{CLUSTER}/?tls=false")
+    return MongoClient(f"mongodb+srv://{CLUSTER_NAME}/?tls=false")
 
 
 def start_during_lookup(call: Callable[[], Any], is_delayed: Callable[[], Any]) -> gevent.Greenlet:
@@ -149,20 +149,20 @@ def assert_no_leaks() -> Iterator[None]:
 
 def test_lookup_of_host_name_does_not_block_loop(server, resolver):
     resolver.gate.clear()
-    with MongoClient(f"{NAME}:{server.port}") as client:
+    with MongoClient(f"{HOST}:{server.port}") as client:
         reader = start_during_lookup(lambda: client.db.c.find_one({"_id": 1}), lambda: resolver.queries)
         resolver.gate.set()
         assert reader.get() == {"_id": 1}
-    assert set(resolver.queries) == {NAME}
+    assert set(resolver.queries) == {HOST}
     assert not resolver.gave_up
 
 
 @pytest.mark.parametrize("record_type", ["SRV", "TXT"])
 def test_srv_and_txt_lookups_do_not_block_loop(name_server, record_type):
     name_server.delay(record_type)
-    maker = start_during_lookup(client_with_srv_uri, lambda: name_server.delayed_queries)
+    creator = start_during_lookup(client_with_srv_uri, lambda: name_server.delayed_queries)
     name_server.gate.set()
-    with maker.get() as client:
+    with creator.get() as client:
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
 
@@ -181,37 +181,37 @@ def kill(greenlet: gevent.Greenlet) -> None:
     assert isinstance(greenlet.value, gevent.GreenletExit)
 
 
-interruptions = pytest.mark.parametrize("interrupt", [kill, throw_timeout])
+with_each_interruption = pytest.mark.parametrize("interrupt", [kill, throw_timeout])
 
 
 def assert_immediate_end(greenlet: gevent.Greenlet, interrupt: Callable[[gevent.Greenlet], None]) -> None:
     """Interrupt the greenlet, and check that the greenlet ends within 20 iterations of the event
     loop.
     """
-    turns = gevent.spawn(lambda: [gevent.sleep(0) for _ in range(20)])
+    loop_turns = gevent.spawn(lambda: [gevent.sleep(0) for _ in range(20)])
     interrupt(greenlet)
-    assert not turns.ready()
-    turns.kill()
+    assert not loop_turns.ready()
+    loop_turns.kill()
 
 
-@interruptions
+@with_each_interruption
 @pytest.mark.parametrize("record_type", ["SRV", "TXT"])
-def test_interruption_of_client_creation_ends_immediately(name_server, interrupt, record_type):
+def test_client_creation_ends_immediately_if_interrupted(name_server, interrupt, record_type):
     with assert_no_leaks():
         name_server.delay(record_type)
-        maker = gevent.spawn(client_with_srv_uri)
+        creator = gevent.spawn(client_with_srv_uri)
         eventually(lambda: name_server.delayed_queries)
-        assert_immediate_end(maker, interrupt)
+        assert_immediate_end(creator, interrupt)
         name_server.gate.set()
     with client_with_srv_uri() as client:
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
 
-@interruptions
-def test_interruption_during_lookup_of_monitor_ends_immediately(server, resolver, interrupt):
+@with_each_interruption
+def test_operation_ends_immediately_if_interrupted_during_lookup_of_monitor(server, resolver, interrupt):
     with assert_no_leaks():
         resolver.gate.clear()
-        with MongoClient(f"{NAME}:{server.port}") as client:
+        with MongoClient(f"{HOST}:{server.port}") as client:
             reader = gevent.spawn(client.db.c.find_one, {"_id": 1})
             eventually(lambda: resolver.queries)
             assert_immediate_end(reader, interrupt)
@@ -219,14 +219,14 @@ def test_interruption_during_lookup_of_monitor_ends_immediately(server, resolver
             assert client.db.c.find_one({"_id": 2}) == {"_id": 2}
 
 
-@interruptions
-def test_interruption_during_lookup_of_operation_ends_immediately(server, resolver, interrupt):
-    with assert_no_leaks(), MongoClient(f"{NAME}:{server.port}", maxPoolSize=1, serverMonitoringMode="poll") as client:
+@with_each_interruption
+def test_operation_ends_immediately_if_interrupted_during_its_lookup(server, resolver, interrupt):
+    with assert_no_leaks(), MongoClient(f"{HOST}:{server.port}", maxPoolSize=1, serverMonitoringMode="poll") as client:
         eventually(lambda: client.nodes)
-        queries = len(resolver.queries)
+        query_count = len(resolver.queries)
         resolver.gate.clear()
         reader = gevent.spawn(client.db.c.find_one, {"_id": 1})
-        eventually(lambda: len(resolver.queries) > queries)
+        eventually(lambda: len(resolver.queries) > query_count)
         assert_immediate_end(reader, interrupt)
         (pool,) = client.pool_stats()
         assert (pool["total"], pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0, 0)
@@ -239,7 +239,7 @@ def test_interruption_during_lookup_of_operation_ends_immediately(server, resolv
 def test_close_during_lookup_prevents_connection(server, resolver):
     with assert_no_leaks():
         resolver.gate.clear()
-        client = MongoClient(f"{NAME}:{server.port}")
+        client = MongoClient(f"{HOST}:{server.port}")
         eventually(lambda: resolver.queries)
         client.close()
         assert open_resources()["lookups"] == 1
@@ -250,7 +250,7 @@ def test_close_during_lookup_prevents_connection(server, resolver):
 def test_operation_during_lookup_times_out_after_connect_or_selection_timeout(server, resolver):
     with assert_no_leaks():
         options = {"serverMonitoringMode": "poll", "connectTimeoutMS": 50, "serverSelectionTimeoutMS": 100}
-        with MongoClient(f"{NAME}:{server.port}", retryReads=False, **options) as client:
+        with MongoClient(f"{HOST}:{server.port}", retryReads=False, **options) as client:
             eventually(lambda: client.nodes)
             resolver.gate.clear()
             with pytest.raises(AutoReconnect):
@@ -277,11 +277,11 @@ with gevent.Timeout(30), ScriptedServer() as server, SlowNameServer() as name_se
     for record_type in "SRV", "TXT":
         test_srv_and_txt_lookups_do_not_block_loop(name_server, record_type)
         name_server.delay(record_type)
-        maker = gevent.spawn(make)
+        creator = gevent.spawn(make)
         eventually(lambda: name_server.delayed_queries)
-        mine = gevent.Timeout(1000)
-        maker.kill(mine)
-        print(maker.value is mine)
+        own_timeout = gevent.Timeout(1000)
+        creator.kill(own_timeout)
+        print(creator.value is own_timeout)
         name_server.gate.set()
     with client_with_srv_uri() as client:
         print(client.db.c.find_one({"_id": 1}))

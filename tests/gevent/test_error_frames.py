@@ -67,7 +67,7 @@ def fail_in_encryption_step() -> None:
         context.step(fail)
 
 
-ERRORS: dict[str, tuple[Callable[[], None], Any]] = {
+FAILING_CALLS: dict[str, tuple[Callable[[], None], Any]] = {
     "eviction": (raise_eviction, TimeLimitError),
     "host without address": (connect_with(lambda *_: []), TransportError),
     "unknown host": (connect_with(fail_to_resolve), TransportError),
@@ -95,9 +95,9 @@ def releases_locals(call: Callable[[], None], error: Any) -> bool:
     return gevent.spawn(run).get()() is None
 
 
-@pytest.mark.parametrize("case", ERRORS)
+@pytest.mark.parametrize("case", FAILING_CALLS)
 def test_handled_error_releases_locals(case: str) -> None:
-    assert releases_locals(*ERRORS[case])
+    assert releases_locals(*FAILING_CALLS[case])
 
 
 def test_handled_encryption_error_releases_locals() -> None:

@@ -136,10 +136,10 @@ print("parent has", [pool["total"] for pool in client.pool_stats()], client.pool
     assert fork(program).splitlines() == ["1", "child has [1]", "parent has [1] 0"]
     for requests in requested_ids_by_connection(server).values():
         assert len(set(requests)) == 1
-    handshakes = server.connections_of("handshake")
-    assert len(handshakes) == len(set(handshakes))  # each connection sends exactly one handshake
-    ends = server.connections_of("endSessions")
-    assert all("parent" not in requested_ids_by_connection(server).get(number, []) for number in ends)
+    handshake_connections = server.connections_of("handshake")
+    assert len(handshake_connections) == len(set(handshake_connections))  # each connection sends exactly one handshake
+    ending_connections = server.connections_of("endSessions")
+    assert all("parent" not in requested_ids_by_connection(server).get(number, []) for number in ending_connections)
     assert not session_ids_of_find(server, "parent") & session_ids_of_find(server, "child")
 
 
@@ -195,13 +195,13 @@ in_child(work)
     server.hello_extra = {
         "setName": "s", "hosts": [server.name], "secondary": True, "isWritablePrimary": False, "ismaster": False,
     }  # fmt: skip
-    overloaded = {"ok": 0, "code": 462, "errorLabels": ["SystemOverloadedError", "RetryableError"]}
-    server.replies |= {"find": cursor_reply([{"_id": 1}], 7), "aggregate": cursor_reply([], 8), "distinct": overloaded}
+    busy_error = {"ok": 0, "code": 462, "errorLabels": ["SystemOverloadedError", "RetryableError"]}
+    server.replies |= {"find": cursor_reply([{"_id": 1}], 7), "aggregate": cursor_reply([], 8), "distinct": busy_error}
     server.fail("find", *[lambda peer, message: peer.send(message)] * 4, send_no_reply)
     server.fail("getMore", *[hold_reply(Event())] * 9)
     options = {"replicaSet": "s", "readPreference": "nearest", "baseBackoffMS": 60_000}
-    printed = fork(program, minPoolSize=5, drainLateReplies=True, **options)
-    assert printed.splitlines() == [f"{[False] * 4} 1", "[]"]
+    output = fork(program, minPoolSize=5, drainLateReplies=True, **options)
+    assert output.splitlines() == [f"{[False] * 4} 1", "[]"]
 
 
 @pytest.mark.parametrize("connect", [True, False])
@@ -258,20 +258,22 @@ until_sent()
 
 
 @pytest.mark.parametrize(
-    "kill", ["", "    reader.kill()\n    print(type(reader.value).__name__)\n"], ids=["", "killed"]
+    "kill_code", ["", "    reader.kill()\n    print(type(reader.value).__name__)\n"], ids=["", "killed"]
 )
-def test_pending_operation_of_parent_succeeds_after_fork(fork, server, delayed_find, kill):
-    """The child has a copy of the waiting greenlet, and kills the copy if `kill` is not empty."""
+def test_pending_operation_of_parent_succeeds_after_fork(fork, server, delayed_find, kill_code):
+    """The child has a copy of the waiting greenlet, and kills the copy if `kill_code` is
+    not empty.
+    """
     program = f"""
 def work():
-{kill}    print(client.db.c.find_one({{"_id": "child"}})["_id"])
+{kill_code}    print(client.db.c.find_one({{"_id": "child"}})["_id"])
 in_child(work)
 client.admin.command("release")
 print(reader.get()["_id"])
 """
-    assert fork(READER_PROGRAM + program).splitlines() == [*(["GreenletExit"] if kill else []), "child", "parent"]
-    first = server.connections_of("find")[0]
-    assert "child" not in requested_ids_by_connection(server)[first]
+    assert fork(READER_PROGRAM + program).splitlines() == [*(["GreenletExit"] if kill_code else []), "child", "parent"]
+    connection = server.connections_of("find")[0]
+    assert "child" not in requested_ids_by_connection(server)[connection]
 
 
 INHERITED_CURSOR_ERROR = "AutoReconnect the cursor was opened before a fork, and belongs to the parent process"
@@ -364,5 +366,5 @@ print(pool())
 print([client.db.c.find_one({{"_id": "parent"}}) for _ in range(2)] and pool())
 """
     options = {"drainLateReplies": True, "drainLateRepliesMS": 10_000}
-    used = ["[1, 1, 0]"] if child == "active" else []
-    assert fork(program, **options).splitlines() == ["[1, 0, 1]", *used, "[2, 1, 1]", "[2, 2, 0]", "[2, 2, 0]"]
+    child_output = ["[1, 1, 0]"] if child == "active" else []
+    assert fork(program, **options).splitlines() == ["[1, 0, 1]", *child_output, "[2, 1, 1]", "[2, 2, 0]", "[2, 2, 0]"]

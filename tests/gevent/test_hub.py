@@ -86,7 +86,9 @@ for wait in (lambda: WaitQueue().join().sleep(0.0003, TimeoutError), lambda: gev
 
 
 @pytest.mark.parametrize(
-    "program", [CHECKPOINT_PROGRAM, WAKEUP_PROGRAM, LIMITS_PROGRAM], ids=["long work", "background", "limits"]
+    "program",
+    [CHECKPOINT_PROGRAM, WAKEUP_PROGRAM, LIMITS_PROGRAM],
+    ids=["long work", "background", "limits"],
 )
 @pytest.mark.parametrize("loop", ["libev-cext", "libuv-cffi"])
 def test_pauses_shorter_than_millisecond_cause_no_loop_warning(monkeypatch, loop, program):
@@ -141,8 +143,8 @@ gevent.get_hub().join()
 
 def test_server_selection_in_main_greenlet_raises_no_loop_exit():
     """In the started process, only the server selection keeps the event loop alive."""
-    with ScriptedServer() as dead:
-        name = dead.name
+    with ScriptedServer() as stopped_server:
+        name = stopped_server.name
     program = """
 from gmongo.errors import ServerSelectionTimeoutError
 try:

@@ -24,7 +24,10 @@ def driver_greenlets(client):
     monitors = [each.monitor for each in client._topology.servers.values()]
     rtt_monitors = [each._rtt_monitor for each in monitors if each._rtt_monitor is not None]
     pools = [pool._background for pool in client._topology.pools()]
-    return [*(each._background.greenlet for each in (*monitors, *rtt_monitors)), *(each.greenlet for each in pools)]
+    return [
+        *(each._background.greenlet for each in (*monitors, *rtt_monitors)),
+        *(each.greenlet for each in pools),
+    ]
 
 
 @pytest.fixture
@@ -48,12 +51,12 @@ def exception_class(request, monkeypatch):
 @pytest.mark.parametrize("times", [1, 5])
 def test_killed_monitors_are_restarted(client, server, exception_class, times):
     for _ in range(times):
-        before = driver_greenlets(client)
-        gevent.killall(before, exception=exception_class)
-        assert all(each.dead for each in before)
+        killed_greenlets = driver_greenlets(client)
+        gevent.killall(killed_greenlets, exception=exception_class)
+        assert all(each.dead for each in killed_greenlets)
         eventually(lambda: not any(each.dead for each in driver_greenlets(client)))
-    hellos = len(server.commands("hello"))
-    eventually(lambda: len(server.commands("hello")) > hellos)
+    hello_count = len(server.commands("hello"))
+    eventually(lambda: len(server.commands("hello")) > hello_count)
     assert client.test.c.find_one() is not None
 
 

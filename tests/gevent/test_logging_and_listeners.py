@@ -1,7 +1,7 @@
 """Tests of log handlers and event listeners that switch to the hub, are slow, or raise errors.
 
-The process is monkey-patched. Many greenlets use one client, some with short timeouts. All
-other operations must succeed, no resource may be lost, and the process must end.
+The process is monkey-patched. Many greenlets use one client. In some scenarios, some operations time
+out. All other operations must succeed, no resource may be lost, and the process must end.
 """
 
 from __future__ import annotations
@@ -157,8 +157,8 @@ def test_slow_or_failing_callback_loses_no_event_connection_or_session(
     result = run_program(deployment, callback_kind, callback_behavior, disturbance)
     assert result["during"] == {"errors": [], "settled": True, "generation": 0, "sessions": 0, "stored": 20}
     counts = Counter(result["counts"])
-    for start, *ended in START_AND_END_EVENTS:
-        assert counts[start] == sum(counts[each] for each in ended) > 0, start
+    for start, *ends in START_AND_END_EVENTS:
+        assert counts[start] == sum(counts[each] for each in ends) > 0, start
     assert bool(counts["interrupted"]) == (disturbance == "interrupted")
     assert result["joined"]
     components = {"gmongo.command", "gmongo.connection", "gmongo.serverSelection", "gmongo.topology"}

@@ -186,7 +186,7 @@ def read_concurrently(
     def start_others() -> None:
         other_greenlets.extend(gevent.spawn(read, cursor, iterator, taken_numbers) for _ in range(other_count))
 
-    with gevent.Timeout(10), SecondGreenletStarter(switch_number, first, start_others, kills_first) as entry:
+    with gevent.Timeout(10), SecondGreenletStarter(switch_number, first, start_others, kills_first) as starter:
         first.start()
         first.join()
         gevent.joinall(other_greenlets)
@@ -200,7 +200,7 @@ def read_concurrently(
     else:
         assert (errors, sorted(taken_numbers)) == ([], NUMBERS), message
     cursor.close()
-    return entry.reached
+    return starter.reached
 
 
 @pytest.mark.parametrize("kills_first", [False, True], ids=["", "killed"])
@@ -235,9 +235,9 @@ def test_interrupted_decoder_loses_no_document(setup: ReaderSetup, kind: str, fa
     setup.decoder.on_decode = raise_for_number
     cursor, taken_numbers = CURSOR_FACTORIES[kind](setup), list[int]()
     iterator = iter(cursor)
-    for take in (cursor, iterator) * DOCUMENT_COUNT * 2:
+    for source in (cursor, iterator) * DOCUMENT_COUNT * 2:
         try:
-            taken_numbers += numbers(next(take))
+            taken_numbers += numbers(next(source))
         except Interruption:
             assert "changes" in kind or cursor.alive
         except StopIteration:
@@ -296,9 +296,9 @@ def test_interrupted_with_block_of_cursor_kills_cursor_later(
     cursor = getattr(cursor, "stream", cursor)
     if "changes" not in kind:
         next(cursor)
-    with patch.object(Executor, "run", side_effect=AssertionError) as send:
+    with patch.object(Executor, "run", side_effect=AssertionError) as run:
         cursor.__exit__(error, error(), None)
-    assert not send.called
+    assert not run.called
     assert becomes_true(lambda: not setup.unclosed_cursors())
 
 

@@ -71,8 +71,8 @@ OPERATIONS = {
 @pytest.fixture(params=["replica set", "load balanced"])
 def deployment(request: pytest.FixtureRequest, virtual_time: VirtualTime) -> Iterator[Deployment]:
     """Start a deployment in virtual time, so that its delays take no real time."""
-    make = Deployment.replica_set if request.param == "replica set" else Deployment.load_balanced
-    with make() as deployment, MongoClient(deployment.uri) as client:
+    create_deployment = Deployment.replica_set if request.param == "replica set" else Deployment.load_balanced
+    with create_deployment() as deployment, MongoClient(deployment.uri) as client:
         client.db.c.insert_many([{"_id": number} for number in range(5)])
         yield deployment
 

@@ -19,16 +19,16 @@ from gmongo.gridfs import grid_in
 from gmongo.sdam import monitor
 from tests.gevent.switching.harness import MAX_SWITCHES, explore
 from tests.gevent.switching.interruptions import (
+    INTERRUPTION_KINDS,
     KILL,
     KILL_AND_TIMEOUT,
     KILL_AT_SPAWN,
-    KINDS,
     LATE_TIMEOUT,
     SECOND_GREENLET,
     track_timeouts,
 )
-from tests.gevent.switching.operations import GROUPS, OPERATIONS
-from tests.gevent.switching.public_members import CLASSES, EXEMPT
+from tests.gevent.switching.operations import OPERATIONS, ROW_GROUPS
+from tests.gevent.switching.public_members import EXEMPT_MEMBERS, PUBLIC_CLASSES
 from tests.gevent.switching.scenarios import SCENARIOS
 from tests.gevent.switching.servers import RealDeployment
 from tests.gevent.switching.shared_objects import SHARED_OBJECTS
@@ -61,7 +61,9 @@ def short_waits(monkeypatch, request, real_deployment):
     # therefore repeat its cleanup later.
     monkeypatch.setattr(grid_in, "_PAUSES", (0.0, 0.002) if real_deployment is None else (0.0, 0.002, 0.1, 2.0))
     monkeypatch.setattr(
-        session_reaper, "_DELAYS", (0.002, 0.02, 0.2) if real_deployment is None else (0.002, 0.02, 0.2, 2.0)
+        session_reaper,
+        "_DELAYS",
+        (0.002, 0.02, 0.2) if real_deployment is None else (0.002, 0.02, 0.2, 2.0),
     )
 
 
@@ -72,7 +74,7 @@ def with_kinds(*selected):
 # The kinds of interruption that throw exactly one error, which is an error of the application.
 SINGLE_ERROR_KINDS = [
     kind
-    for kind in KINDS
+    for kind in INTERRUPTION_KINDS
     if kind.is_from_application and kind.error_factories is not None and len(kind.error_factories) == 1
 ]
 LONG_KINDS = [pytest.param(kind, marks=pytest.mark.long) for kind in (LATE_TIMEOUT, KILL_AND_TIMEOUT)]
@@ -94,9 +96,9 @@ def explore_scenario(scenario, kind, real_deployment, listeners_switch=False):
 @with_scenarios(OPERATIONS)
 def test_interruption_of_public_operation_at_any_switch_loses_nothing(scenario, real_deployment):
     for kind in SINGLE_ERROR_KINDS:
-        switches, thrown = explore_scenario(scenario, kind, real_deployment)
+        switch_count, thrown_count = explore_scenario(scenario, kind, real_deployment)
         # After its last switch, the greenlet may end before the harness throws the error.
-        assert switches - thrown in (0, 1)
+        assert switch_count - thrown_count in (0, 1)
 
 
 @pytest.mark.one_in(16)
@@ -109,19 +111,19 @@ def test_concurrent_call_waits_or_raises_invalid_operation(scenario, real_deploy
 # The test omits scenarios that limit the number of switches, such as the scenarios of monitors.
 @with_scenarios([scenario for scenario in SCENARIOS if scenario.max_switches == MAX_SWITCHES])
 def test_kill_of_new_driver_greenlet_loses_nothing(scenario, real_deployment):
-    switches, thrown = explore_scenario(scenario, KILL_AT_SPAWN, real_deployment)
-    assert thrown == switches
+    switch_count, thrown_count = explore_scenario(scenario, KILL_AT_SPAWN, real_deployment)
+    assert thrown_count == switch_count
 
 
 @pytest.mark.one_in(6)
-@with_kinds(*KINDS)
+@with_kinds(*INTERRUPTION_KINDS)
 @with_scenarios(SCENARIOS)
 def test_interruption_at_any_switch_loses_nothing(scenario, kind, real_deployment):
-    switches, thrown = explore_scenario(scenario, kind, real_deployment)
+    switch_count, thrown_count = explore_scenario(scenario, kind, real_deployment)
     if kind.is_from_application:
-        assert thrown == switches
+        assert thrown_count == switch_count
     else:
-        assert bool(thrown) == scenario.has_time_limit
+        assert bool(thrown_count) == scenario.has_time_limit
 
 
 # The driver catches and logs an Exception that is thrown in a listener. The following tests
@@ -131,8 +133,8 @@ def test_interruption_at_any_switch_loses_nothing(scenario, kind, real_deploymen
 @with_scenarios([scenario for scenario in SCENARIOS if not scenario.is_restarted])
 def test_interruption_loses_nothing_with_switching_listeners(scenario, kind, real_deployment):
     """Use a listener that switches to the hub in each command, pool and heartbeat event."""
-    _switches, thrown = explore_scenario(scenario, kind, real_deployment, listeners_switch=True)
-    assert thrown
+    _switch_count, thrown_count = explore_scenario(scenario, kind, real_deployment, listeners_switch=True)
+    assert thrown_count
 
 
 class SwitchingProcessor(SpanProcessor):
@@ -160,38 +162,38 @@ def test_interruption_loses_nothing_with_switching_span_processor(scenario, kind
     tracer_provider.add_span_processor(processor)
     telemetry = TelemetrySettings(tracing_enabled=True, tracer_provider=tracer_provider, slow_limit=60.0)
     monkeypatch.setattr(ClientOptions, "telemetry", lambda self: telemetry)
-    _switches, thrown = explore_scenario(scenario, kind, real_deployment)
-    assert thrown
+    _switch_count, thrown_count = explore_scenario(scenario, kind, real_deployment)
+    assert thrown_count
     assert processor.span_count
     assert processor.open_spans == set()
     assert trace.get_current_span() is trace.INVALID_SPAN
 
 
-def public_names(kind):
-    iteration = {"__next__", "__getitem__", "__exit__"}
-    return {name for name in dir(kind) if name in iteration or not name.startswith("_")} - set(dir(object))
+def public_names(class_):
+    special_names = {"__next__", "__getitem__", "__exit__"}
+    return {name for name in dir(class_) if name in special_names or not name.startswith("_")} - set(dir(object))
 
 
-def names_with_scenario(kind):
+def names_with_scenario(class_):
     """Return the public names of a class for which a scenario exists.
 
     A scenario of a second class counts if both classes have the same function under this name.
     """
     names = set()
-    for group, rows in GROUPS.items():
-        other = CLASSES.get(group)
+    for group, rows in ROW_GROUPS.items():
+        other_class = PUBLIC_CLASSES.get(group)
         names |= {
             name
             for name in rows
-            if getattr(kind, name, None) is not None and getattr(kind, name, 1) is getattr(other, name, 2)
+            if getattr(class_, name, None) is not None and getattr(class_, name, 1) is getattr(other_class, name, 2)
         }
     return names
 
 
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", PUBLIC_CLASSES)
 def test_each_public_operation_has_scenario_or_exemption(name):
-    kind = CLASSES[name]
-    exempt = [each for names in EXEMPT[name].values() for each in names.split()]
-    assert len(exempt) == len(set(exempt))
-    assert public_names(kind) == names_with_scenario(kind) | set(exempt)
-    assert not names_with_scenario(kind) & set(exempt)
+    class_ = PUBLIC_CLASSES[name]
+    exempt_names = [each for names in EXEMPT_MEMBERS[name].values() for each in names.split()]
+    assert len(exempt_names) == len(set(exempt_names))
+    assert public_names(class_) == names_with_scenario(class_) | set(exempt_names)
+    assert not names_with_scenario(class_) & set(exempt_names)

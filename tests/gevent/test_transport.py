@@ -94,10 +94,10 @@ def test_connect_to_unix_socket_succeeds(tmp_path):
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     sock.bind(path)
     sock.listen(1)
-    attached = []
-    connect((path, None), attached.append)
-    assert not attached[0].closed
-    attached[0].close()
+    transports = []
+    connect((path, None), transports.append)
+    assert not transports[0].closed
+    transports[0].close()
     sock.close()
 
 
@@ -123,8 +123,8 @@ class ScriptedSocket:
 def exchange(transport, method):
     """Send a request, and return the payload of the reply."""
     if method == "round trip":
-        whole = transport.round_trip([message(b"request", 0)], 1)
-        return whole if whole is not None else bytes(transport.receive(1)[3])
+        payload = transport.round_trip([message(b"request", 0)], 1)
+        return payload if payload is not None else bytes(transport.receive(1)[3])
     transport.send([message(b"request", 0)])
     return bytes(transport.receive(1)[3])
 
@@ -183,14 +183,14 @@ def test_interrupted_request_raises_copy_of_interruption(transport_and_peer, met
     error = TransportError("interrupted")
     if interrupt_time == "before":
         transport.interrupt(error)
-    requesting = gevent.spawn(exchange, transport, method)
+    requester = gevent.spawn(exchange, transport, method)
     gevent.sleep(0)
     if interrupt_time == "with the reply":
         send_all(peer, message(b"reply"))
     if interrupt_time != "before":
         transport.interrupt(error)
     with pytest.raises(TransportError, match=r"^interrupted$") as caught:
-        requesting.get()
+        requester.get()
     assert caught.value is not error and error.__traceback__ is None
     assert transport.closed
 
@@ -216,8 +216,8 @@ def test_released_buffer_does_not_change_received_message(transport_and_peer):
 @pytest.mark.parametrize("error_class", [GreenletExit, Timeout, ValueError])
 def test_interruption_during_send_marks_transport_out_of_step(transport_and_peer, buffer_count, error_class):
     transport, _ = transport_and_peer
-    sending = gevent.spawn(transport.send, [b"x" * 3_000_000] * buffer_count)
+    sender = gevent.spawn(transport.send, [b"x" * 3_000_000] * buffer_count)
     gevent.sleep(0.01)
-    assert not transport.out_of_step and not sending.ready()
-    sending.kill(error_class)
+    assert not transport.out_of_step and not sender.ready()
+    sender.kill(error_class)
     assert transport.out_of_step

@@ -89,15 +89,15 @@ class Actor:
             self.acknowledged.append(token)
 
     def _operate_until_killed(self, token: str, delay: float) -> bool:
-        work = gevent.spawn(run_and_return_error, self.operate, token)
-        work.join(delay)
-        work.kill()
+        worker = gevent.spawn(run_and_return_error, self.operate, token)
+        worker.join(delay)
+        worker.kill()
         try:
-            if isinstance(work.value, Exception):
-                raise work.value
-            return work.value is None
+            if isinstance(worker.value, Exception):
+                raise worker.value
+            return worker.value is None
         finally:
-            del work  # breaks the reference cycle of this frame, the greenlet and the error
+            del worker  # breaks the reference cycle of this frame, the greenlet and the error
 
     def operate(self, token: str) -> None:
         """Run the operation of the actor. `token` is a unique text that the operation writes."""
@@ -115,12 +115,12 @@ class Actor:
         than once.
         """
         counts = Counter(documents)
-        mine = {token: count for token, count in counts.items() if token.rpartition("-")[0] == self.name}
-        if duplicates := [token for token, count in mine.items() if count > 1]:
+        own_counts = {token: count for token, count in counts.items() if token.rpartition("-")[0] == self.name}
+        if duplicates := [token for token, count in own_counts.items() if count > 1]:
             raise Violation(f"written more than once: {duplicates}")
-        if lost := [token for token in self.acknowledged if token not in mine]:
+        if lost := [token for token in self.acknowledged if token not in own_counts]:
             raise Violation(f"acknowledged, but missing: {lost}")
-        if unknown := set(mine) - set(self.attempted):
+        if unknown := set(own_counts) - set(self.attempted):
             raise Violation(f"never written: {unknown}")
 
 
@@ -128,12 +128,12 @@ class Inserter(Actor):
     """Actor that inserts one or two documents."""
 
     def operate(self, token: str) -> None:
-        collection, more = self.database.inserts, f"{self.name}+{token.rpartition('-')[2]}"
+        collection, second_id = self.database.inserts, f"{self.name}+{token.rpartition('-')[2]}"
         try:
             if self.rng.random() < 0.7:
                 collection.insert_one({"_id": token})
             else:
-                collection.insert_many([{"_id": token}, {"_id": more}])
+                collection.insert_many([{"_id": token}, {"_id": second_id}])
         except (DuplicateKeyError, BulkWriteError) as error:
             if self._supports_retryable_writes and "E11000" in str(error):
                 raise Violation(f"{token} was inserted a second time: {error}") from error
@@ -153,7 +153,10 @@ class Updater(Actor):
 
     def operate(self, token: str) -> None:
         collection = self.database.lists
-        target, change = {"_id": self.rng.randrange(3)}, {"$push": {"tokens": token}, "$inc": {"count": 1}}
+        target, change = (
+            {"_id": self.rng.randrange(3)},
+            {"$push": {"tokens": token}, "$inc": {"count": 1}},
+        )
         if self.rng.random() < 0.5:
             collection.update_one(target, change)
             return
@@ -206,10 +209,14 @@ class TransferActor(Actor):
         def move(session: Any) -> None:
             accounts = self.database.accounts
             accounts.update_one(
-                {"_id": giver}, {"$inc": {"amount": -amount}, "$push": {"given": token}}, session=session
+                {"_id": giver},
+                {"$inc": {"amount": -amount}, "$push": {"given": token}},
+                session=session,
             )
             accounts.update_one(
-                {"_id": taker}, {"$inc": {"amount": amount}, "$push": {"taken": token}}, session=session
+                {"_id": taker},
+                {"$inc": {"amount": amount}, "$push": {"taken": token}},
+                session=session,
             )
 
         with self.client.start_session() as session:
@@ -245,32 +252,32 @@ class CausalReader(Actor):
             self._last_written = max(self._last_written, number)
             return
         preference = self.rng.choice((ReadPreference.PRIMARY, ReadPreference.SECONDARY_PREFERRED))
-        before = session.operation_time
+        time_before = session.operation_time
         documents = collection.with_options(read_preference=preference).find_one(
             {"_id": self.name}, session=session, comment=token
         )
-        seen = (documents or {"n": 0})["n"]
-        if seen < max(self._last_written, self._last_seen):
-            raise Violation(f"{token}: read {seen} after write {self._last_written} and read {self._last_seen}")
-        self._last_seen = seen
-        self._check_sent_read_concern(token, before, session.operation_time)
+        seen_number = (documents or {"n": 0})["n"]
+        if seen_number < max(self._last_written, self._last_seen):
+            raise Violation(f"{token}: read {seen_number} after write {self._last_written} and read {self._last_seen}")
+        self._last_seen = seen_number
+        self._check_sent_read_concern(token, time_before, session.operation_time)
 
-    def _check_sent_read_concern(self, token: str, before: Timestamp | None, after: Timestamp | None) -> None:
+    def _check_sent_read_concern(self, token: str, time_before: Timestamp | None, time_after: Timestamp | None) -> None:
         """Check that the read concern of the sent command contains the operation time of the session.
 
         The results of reads cannot prove causal consistency, because all simulated members have the
         same data.
         """
-        if before is None:
+        if time_before is None:
             return
-        if after is None or after < before:
+        if time_after is None or time_after < time_before:
             raise Violation(f"{token}: the operation time of the session decreased")
-        sent = [each.body for each in self._deployment.commands.named("find") if each.body.get("comment") == token]
-        sent_times = [body.get("readConcern", {}).get("afterClusterTime") for body in sent]
+        commands = [each.body for each in self._deployment.commands.named("find") if each.body.get("comment") == token]
+        sent_times = [body.get("readConcern", {}).get("afterClusterTime") for body in commands]
         # The reply to a failed attempt also advances the operation time. The next attempt sends the
         # advanced time.
-        if not sent or sent_times[0] != before or sent_times != sorted(sent_times):
-            raise Violation(f"{token}: expected afterClusterTime {before}, but sent {sent_times}")
+        if not commands or sent_times[0] != time_before or sent_times != sorted(sent_times):
+            raise Violation(f"{token}: expected afterClusterTime {time_before}, but sent {sent_times}")
 
 
 class Watcher(Actor):
@@ -281,13 +288,13 @@ class Watcher(Actor):
 
     def __init__(self, name: str, client: MongoClient[Any], rng: random.Random) -> None:
         super().__init__(name, client, rng)
-        self.seen: list[Any] = []
+        self.seen_ids: list[Any] = []
         self.may_end = False
         self._stream = self.database.inserts.watch(max_await_time_ms=2000)
-        self._token = self._stream.resume_token
+        self._resume_token = self._stream.resume_token
 
     def run(self, count: int, pause: float) -> None:
-        while not (self.may_end and self.seen and self.seen[-1] == "last"):
+        while not (self.may_end and self.seen_ids and self.seen_ids[-1] == "last"):
             try:
                 self._read_event()
             except PyMongoError as error:
@@ -299,10 +306,10 @@ class Watcher(Actor):
     def _read_event(self) -> None:
         event = self._stream.try_next()
         if self._stream.resume_token is not None:
-            self._token = self._stream.resume_token
+            self._resume_token = self._stream.resume_token
         if event is not None:
             self.outcomes["done"] += 1
-            self.seen.append(event["documentKey"]["_id"])
+            self.seen_ids.append(event["documentKey"]["_id"])
         elif not self._stream.alive:
             self._resume()
 
@@ -310,12 +317,12 @@ class Watcher(Actor):
         while True:
             try:
                 self._stream.close()
-                self._stream = self.database.inserts.watch(resume_after=self._token, max_await_time_ms=2000)
+                self._stream = self.database.inserts.watch(resume_after=self._resume_token, max_await_time_ms=2000)
                 return
             except PyMongoError:
                 gevent.sleep(0.5)
 
     def check(self, client: MongoClient[Any]) -> None:
         inserted = [each["_id"] for each in client.history.inserts.find()]
-        if self.seen != inserted:
-            raise Violation(f"the stream has {self.seen}, the collection has {inserted}")
+        if self.seen_ids != inserted:
+            raise Violation(f"the stream has {self.seen_ids}, the collection has {inserted}")

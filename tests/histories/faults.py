@@ -10,8 +10,8 @@ import gevent
 
 from gmongo.testing import Deployment, VirtualTime
 
-# Error codes of transient server errors: state changes, overload, and an error that is retryable
-# because of its label.
+# Codes of retryable errors: state changes of a member, network errors of a server, an exceeded time
+# limit, and an unavailable read concern.
 _ERROR_CODES = (91, 189, 10107, 11600, 11602, 13435, 13436, 262, 6, 7, 89, 134)
 _COMMANDS = (
     "insert",
@@ -28,7 +28,7 @@ _COMMANDS = (
 class Faults:
     """Random faults of a deployment, and their repair.
 
-    :ivar log: a line of text with the virtual time and the kind of each fault.
+    :ivar log: for each fault, a line of text with the virtual time and the kind of the fault.
     """
 
     def __init__(self, deployment: Deployment, time: VirtualTime, rng: random.Random) -> None:
@@ -42,10 +42,10 @@ class Faults:
         """Cause `count` faults before the virtual time `until`."""
         moments = sorted(self._rng.uniform(0, until - self._time.monotonic()) for _ in range(count))
         plans = [(moment, self._rng.choice(self._fault_methods())) for moment in moments]
-        began = self._time.monotonic()
+        start = self._time.monotonic()
         fault_greenlets = []
         for moment, kind in plans:
-            gevent.sleep(max(0.0, began + moment - self._time.monotonic()))
+            gevent.sleep(max(0.0, start + moment - self._time.monotonic()))
             fault_greenlets.append(gevent.spawn(kind))
         gevent.joinall(fault_greenlets, raise_error=True)
 

@@ -41,9 +41,9 @@ class History:
     """A history. After :meth:`run`, the attributes contain the results.
 
     :ivar outcomes: the number of operations by actor class and outcome.
-    :ivar faults: a line of text with the virtual time and the kind of each fault.
-    :ivar digest: a hash of the commands that the servers received, and of their times. Each run
-        of the history has the same digest.
+    :ivar faults: for each fault, a line of text with the virtual time and the kind of the fault.
+    :ivar digest: a hash of the names, times and servers of all commands. Each run of the history
+        has the same digest.
     """
 
     def __init__(self, topology: str, seed: int) -> None:
@@ -60,7 +60,10 @@ class History:
         :raises Violation: an invariant is violated.
         """
         seed = self._rng.random()  # the seed of the random choices that the driver makes
-        with VirtualTime(start=1_000_000.0, date=_DATE, seed=seed) as time, self._create_deployment() as deployment:
+        with (
+            VirtualTime(start=1_000_000.0, date=_DATE, seed=seed) as time,
+            self._create_deployment() as deployment,
+        ):
             with MongoClient(deployment.uri, **self._choose_options()) as client:
                 self._run_actors(time, deployment, client)
             self.digest = _digest(deployment)
@@ -69,7 +72,9 @@ class History:
         choose = self._rng.choice
         if self.topology == "replica_set":
             deployment = Deployment.replica_set(
-                choose((1, 2, 3, 3, 3)), election_delay=choose((0.01, 1, 12)), parameters=_SERVER_PARAMETERS
+                choose((1, 2, 3, 3, 3)),
+                election_delay=choose((0.01, 1, 12)),
+                parameters=_SERVER_PARAMETERS,
             )
         elif self.topology == "standalone":
             deployment = Deployment.standalone()
@@ -116,7 +121,12 @@ class History:
         def new_actor(kind: Any, name: str, *arguments: Any) -> Any:
             return kind(name, client, random.Random(self._rng.random()), *arguments)
 
-        actors = [new_actor(Inserter, "a"), new_actor(Inserter, "b"), new_actor(Updater, "u"), new_actor(Updater, "v")]
+        actors = [
+            new_actor(Inserter, "a"),
+            new_actor(Inserter, "b"),
+            new_actor(Updater, "u"),
+            new_actor(Updater, "v"),
+        ]
         actors += [new_actor(Reader, "r"), new_actor(Reader, "s")]
         if self.topology != "standalone":
             actors += [
@@ -175,9 +185,9 @@ def _check_no_connection_in_use(client: MongoClient[Any]) -> None:
     else:
         raise Violation("an operation fails after the repair of all faults")
     gevent.sleep(20)
-    busy = [stats for stats in client.pool_stats() if stats["in_use"] or stats["waiting"]]
-    if busy:
-        raise Violation(f"connections are in use without a user: {busy}")
+    busy_pools = [stats for stats in client.pool_stats() if stats["in_use"] or stats["waiting"]]
+    if busy_pools:
+        raise Violation(f"connections are in use without a user: {busy_pools}")
 
 
 def _digest(deployment: Deployment) -> str:

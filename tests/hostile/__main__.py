@@ -23,25 +23,25 @@ from tests.hostile.soak import TOPOLOGIES, Soak
 _Campaign = Callable[[int, int, float | None, int], CampaignResults]
 
 
-def _soak(topology: str) -> _Campaign:
-    def run(seed: int, cases: int, seconds: float | None, first_number: int) -> CampaignResults:
+def _soak_campaign(topology: str) -> _Campaign:
+    def run(seed: int, case_count: int, seconds: float | None, first_number: int) -> CampaignResults:
         soak = Soak(topology, seed)
-        soak.run(cases, seconds, first_number, lambda line: print(line, flush=True))
+        soak.run(case_count, seconds, first_number, lambda line: print(line, flush=True))
         print(soak.line())
         return soak.findings
 
     return run
 
 
-def _late_replies(seed: int, cases: int, seconds: float | None, first_number: int) -> CampaignResults:
-    return LateReplies(seed).run(cases, seconds, first_number, lambda line: print(line, flush=True))
+def _late_replies(seed: int, case_count: int, seconds: float | None, first_number: int) -> CampaignResults:
+    return LateReplies(seed).run(case_count, seconds, first_number, lambda line: print(line, flush=True))
 
 
 CAMPAIGNS: dict[str, _Campaign] = {
-    "replies": lambda seed, cases, seconds, first_number: MalformedReplies(seed).run(cases, seconds, first_number),
-    "framing": lambda seed, cases, seconds, first_number: MalformedReplies(seed, 0.7).run(cases, seconds, first_number),
+    "replies": lambda seed, count, seconds, first_number: MalformedReplies(seed).run(count, seconds, first_number),
+    "framing": lambda seed, count, seconds, first_number: MalformedReplies(seed, 0.7).run(count, seconds, first_number),
     "late": _late_replies,
-    "hellos": lambda seed, cases, seconds, first_number: MalformedHellos(seed).run(cases, seconds, first_number),
+    "hellos": lambda seed, count, seconds, first_number: MalformedHellos(seed).run(count, seconds, first_number),
 }
 
 
@@ -59,11 +59,11 @@ def main(arguments: list[str]) -> int:
     if options.campaign != "soak":
         campaigns |= {name: CAMPAIGNS[name] for name in CAMPAIGNS if options.campaign in (None, name)}
     if options.campaign in (None, "soak"):
-        campaigns |= {f"soak {name}": _soak(name) for name in TOPOLOGIES if options.topology in (None, name)}
+        campaigns |= {f"soak {name}": _soak_campaign(name) for name in TOPOLOGIES if options.topology in (None, name)}
     seconds = None if options.minutes is None else options.minutes * 60 / len(campaigns)
     violation_count = 0
-    for run in campaigns.values():
-        findings = run(options.seed, options.cases, seconds, options.first)
+    for campaign in campaigns.values():
+        findings = campaign(options.seed, options.cases, seconds, options.first)
         print(findings.report(), flush=True)
         violation_count += len(findings.violations)
     return min(violation_count, 100)

@@ -18,7 +18,7 @@ MORE_TO_COME, EXHAUST_ALLOWED = 2, 1 << 16
 
 # The callback receives the command name, the command, the request ID and the message flags. The
 # callback returns the encoded reply message, or None to close the connection.
-Answer = Callable[[str, dict[str, Any], int, int], bytes | None]
+AnswerCallback = Callable[[str, dict[str, Any], int, int], bytes | None]
 
 
 def read_command(opcode: int, body: bytes) -> dict[str, Any]:
@@ -49,10 +49,10 @@ def message(body: bytes, response_to: int, flags: int = 0, number: int = 1) -> b
 class CallbackServer:
     """Context manager of a server on the loopback interface.
 
-    :param answer: callback of the type :data:`Answer`.
+    :param answer: callback of the type :data:`AnswerCallback`.
     """
 
-    def __init__(self, answer: Answer, **options: Any) -> None:
+    def __init__(self, answer: AnswerCallback, **options: Any) -> None:
         self.answer = answer
         self.sockets: set[Any] = set()
         self.closed_count = 0  # number of connections that the client or the server has closed
@@ -124,13 +124,13 @@ def _cursor(batch: list[Any], cursor_id: int = 0, field: str = "firstBatch") -> 
 
 def good_reply(name: str, command: dict[str, Any]) -> dict[str, Any]:
     """Return a correct reply to a command."""
-    return {**_content(name, command), "ok": 1.0, **TIME_FIELDS}
+    return {**_reply_content(name, command), "ok": 1.0, **TIME_FIELDS}
 
 
-def _content(name: str, command: dict[str, Any]) -> dict[str, Any]:
+def _reply_content(name: str, command: dict[str, Any]) -> dict[str, Any]:
     if name == "find":
-        requested = command["filter"].get("_id", 1)
-        return _cursor([{"_id": requested}, {"_id": 2}], 0 if "limit" in command else 77)
+        requested_id = command["filter"].get("_id", 1)
+        return _cursor([{"_id": requested_id}, {"_id": 2}], 0 if "limit" in command else 77)
     if name == "getMore":
         return _cursor([{"_id": 3}, {"_id": {"_data": "83"}, "operationType": "insert"}], 0, "nextBatch")
     if name == "aggregate":

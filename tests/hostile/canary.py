@@ -74,7 +74,7 @@ class Canary:
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
-        self._forms = [(name, form) for name, secret in secrets.items() for form in encodings_of(secret)]
+        self._encodings = [(name, encoding) for name, secret in secrets.items() for encoding in encodings_of(secret)]
         self.findings: set[Finding] = set()
         self._spans, self._metrics = InMemorySpanExporter(), InMemoryMetricReader()
         self._errors: list[BaseException] = []
@@ -89,7 +89,7 @@ class Canary:
         enter(patch.dict("os.environ", _TELEMETRY_VARIABLES))
         enter(patch("opentelemetry.trace._TRACER_PROVIDER", tracer_provider))
         enter(patch("gmongo._telemetry.metrics.get_meter_provider", lambda: meter_provider))
-        enter(patch("gmongo.monitoring.listeners._registered", [_SearchingListener(self)]))
+        enter(patch("gmongo.monitoring.listeners._registered_listeners", [_SearchingListener(self)]))
         caught = enter(warnings.catch_warnings(record=True))
         warnings.simplefilter("always")
         self._stack.callback(lambda: [self.search("a warning", str(each.message)) for each in caught or ()])
@@ -124,10 +124,10 @@ class Canary:
     def search(self, channel: str, text: str) -> None:
         if text:
             self.used_channels.add(channel)
-        for name, form in self._forms:
-            at = text.find(form)
+        for name, encoding in self._encodings:
+            at = text.find(encoding)
             if at >= 0:
-                self.findings.add(Finding(channel, name, text[max(0, at - _CONTEXT_LENGTH) : at + len(form) + 20]))
+                self.findings.add(Finding(channel, name, text[max(0, at - _CONTEXT_LENGTH) : at + len(encoding) + 20]))
 
     def search_state(self) -> None:
         """Search the state of the driver, and the tables that show the state in a terminal."""
@@ -175,15 +175,15 @@ class Canary:
 
 def error_chain(error: BaseException) -> Iterator[BaseException]:
     """Yield an exception, and all causes and contexts of the exception."""
-    waiting, seen = [error], set()
-    while waiting:
-        each = waiting.pop()
-        if each is None or id(each) in seen:
+    remaining, seen_ids = [error], set()
+    while remaining:
+        each = remaining.pop()
+        if each is None or id(each) in seen_ids:
             continue
-        seen.add(id(each))
+        seen_ids.add(id(each))
         yield each
-        more = [each.__cause__, each.__context__, getattr(each, "cause", None), *getattr(each, "exceptions", ())]
-        waiting += [one for one in more if isinstance(one, BaseException)]
+        linked = [each.__cause__, each.__context__, getattr(each, "cause", None), *getattr(each, "exceptions", ())]
+        remaining += [linked_error for linked_error in linked if isinstance(linked_error, BaseException)]
 
 
 def locals_of(error: BaseException) -> Iterator[tuple[str, str, Any]]:

@@ -27,7 +27,7 @@ from tests.hostile.invariants import CommandEventChecker, Violation
 
 FORK_FUNCTIONS: tuple[Callable[[], int], ...] = (os.fork, gevent.os.fork)
 _TIME_LIMIT = 90.0  # Time limit of a child in seconds.
-_READY = b"."
+_READY_MESSAGE = b"."
 
 
 class InheritedUseDetector(CommandEventChecker):
@@ -57,10 +57,10 @@ class InheritedUseDetector(CommandEventChecker):
     def started(self, event: Any) -> None:
         super().started(event)
         command, name = event.command, event.command_name
-        used: list[Any] = [bytes(each["id"]) for each in (command.get("lsid"), *command.get("endSessions", ())) if each]
-        used += [command["getMore"]] if name == "getMore" else []
-        used += command["cursors"] if name == "killCursors" else []
-        self._used_ids.update(dict.fromkeys(used, name))
+        ids: list[Any] = [bytes(each["id"]) for each in (command.get("lsid"), *command.get("endSessions", ())) if each]
+        ids += [command["getMore"]] if name == "getMore" else []
+        ids += command["cursors"] if name == "killCursors" else []
+        self._used_ids.update(dict.fromkeys(ids, name))
 
     def succeeded(self, event: Any) -> None:
         super().succeeded(event)
@@ -83,7 +83,10 @@ class Child:
     """
 
     def __init__(
-        self, fork: Callable[[], int], close_server_sockets: Callable[[], None], run: Callable[[], Any]
+        self,
+        fork: Callable[[], int],
+        close_server_sockets: Callable[[], None],
+        run: Callable[[], Any],
     ) -> None:
         self._read_end, write_end = os.pipe()
         self._parent = os.getpid()
@@ -94,7 +97,7 @@ class Child:
         # Wait until the child has closed its copies of server sockets. An open copy could block the
         # port of a restarted member.
         select.select([self._read_end], [], [], _TIME_LIMIT)
-        os.read(self._read_end, len(_READY))
+        os.read(self._read_end, len(_READY_MESSAGE))
 
     def end(self) -> dict[str, Any]:
         """Wait for the end of the child, and return the result of `run`.
@@ -132,7 +135,7 @@ class Child:
 def _run_in_child(write_end: int, close_server_sockets: Callable[[], None], run: Callable[[], Any]) -> None:
     try:
         close_server_sockets()
-        os.write(write_end, _READY)
+        os.write(write_end, _READY_MESSAGE)
         gevent.reinit()  # type: ignore[no-untyped-call]
         printed_length = len(sys.stderr.getvalue())  # type: ignore[attr-defined]
         timeout_error = gevent.Timeout(_TIME_LIMIT)
@@ -142,8 +145,8 @@ def _run_in_child(write_end: int, close_server_sockets: Callable[[], None], run:
         except gevent.Timeout as timeout:
             if timeout is not timeout_error:
                 raise
-            where = "\n".join(format_run_info())[-6000:]
-            raise Violation(f"the child does not end within {_TIME_LIMIT} s: {where}") from None
+            stacks = "\n".join(format_run_info())[-6000:]
+            raise Violation(f"the child does not end within {_TIME_LIMIT} s: {stacks}") from None
         if text := sys.stderr.getvalue()[printed_length:]:  # type: ignore[attr-defined]
             raise Violation(f"the child has printed on stderr: {text[-2000:]}")
         os.write(write_end, json.dumps(result).encode())

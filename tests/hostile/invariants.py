@@ -97,9 +97,9 @@ def silent_stderr() -> Iterator[None]:
     try:
         yield
     finally:
-        printed, sys.stderr = sys.stderr.getvalue(), original
-    if printed:
-        raise Violation(f"the client has printed on stderr: {printed[-2000:]}")
+        printed_text, sys.stderr = sys.stderr.getvalue(), original
+    if printed_text:
+        raise Violation(f"the client has printed on stderr: {printed_text[-2000:]}")
 
 
 class CampaignResults:
@@ -112,7 +112,7 @@ class CampaignResults:
     def __init__(self, name: str, seed: int) -> None:
         self.name = name
         self.seed = seed
-        self.cases = 0
+        self.case_count = 0
         self.outcomes: dict[str, int] = {}
         self.violations: list[tuple[int, str]] = []
 
@@ -123,7 +123,7 @@ class CampaignResults:
 
     def report(self) -> str:
         """Return a text with all counts and the first violations."""
-        outcomes = ", ".join(f"{kind} {count}" for kind, count in sorted(self.outcomes.items(), key=lambda x: -x[1]))
-        lines = [f"{self.name}: {self.cases} cases, seed {self.seed}, {len(self.violations)} violations; {outcomes}"]
-        lines += [f"  case {case}: {what}" for case, what in self.violations[:20]]
+        counts = ", ".join(f"{kind} {count}" for kind, count in sorted(self.counts.items(), key=lambda x: -x[1]))
+        lines = [f"{self.name}: {self.case_count} cases, seed {self.seed}, {len(self.violations)} violations; {counts}"]
+        lines += [f"  case {case}: {violation}" for case, violation in self.violations[:20]]
         return "\n".join(lines)

@@ -66,9 +66,9 @@ class _Server:
             return message(bson.encode({"ok": 1.0}), number)
         if name in ("endSessions", "killSessions"):
             return message(bson.encode({"ok": 1.0}), number)
-        wait = self.rng.random() * 0.004 - 0.001
-        if wait > 0:
-            gevent.sleep(wait)
+        delay = self.rng.random() * 0.004 - 0.001
+        if delay > 0:
+            gevent.sleep(delay)
         return self._compress(message(bson.encode(self._content(name, command)), number))
 
     def _content(self, name: str, command: dict[str, Any]) -> dict[str, Any]:
@@ -85,11 +85,11 @@ class _Server:
             self.open_cursors.add(cursor_id)
         return {"ok": 1.0, "cursor": {"id": Int64(cursor_id), "ns": f"{_DATABASE}.c", "firstBatch": [document]}}
 
-    def _compress(self, plain: bytes) -> bytes:
+    def _compress(self, plain_message: bytes) -> bytes:
         if not self.compresses:
-            return plain
-        _, number, response_to, _ = struct.unpack_from("<iiii", plain)
-        payload = struct.pack("<iiB", OP_MSG, len(plain) - 16, 2) + zlib.compress(plain[16:], 1)
+            return plain_message
+        _, number, response_to, _ = struct.unpack_from("<iiii", plain_message)
+        payload = struct.pack("<iiB", OP_MSG, len(plain_message) - 16, 2) + zlib.compress(plain_message[16:], 1)
         return struct.pack("<iiii", 16 + len(payload), number, response_to, OP_COMPRESSED) + payload
 
 
@@ -122,11 +122,11 @@ class _LateReplyCounter:
 class _Step:
     """One step of the campaign: a server, a client, and workers that the step interrupts."""
 
-    def __init__(self, seed: int, number: int, interrupts: int) -> None:
+    def __init__(self, seed: int, number: int, interrupt_limit: int) -> None:
         self.rng = rng = random.Random(f"{seed}:{number}")
         self.numbers = count(number * 10_000_000)
         self.server = _Server(random.Random(rng.random()), compresses=rng.random() < 0.2)
-        self.remaining_interrupts = interrupts
+        self.remaining_interrupts = interrupt_limit
         self.interrupt_count = self.answer_count = 0
         self.faults: list[str] = []
         self.drain_milliseconds = rng.choice((_SHORT_WAIT, _LONG_WAIT, _LONG_WAIT))
@@ -242,31 +242,31 @@ class LateReplies:
 
     def run(
         self,
-        interrupts: int,
+        interrupt_limit: int,
         seconds: float | None = None,
         first_number: int = 0,
         report: Callable[[str], None] = lambda text: None,
     ) -> CampaignResults:
-        """Run steps until the number of interruptions is `interrupts`, or until the time limit.
+        """Run steps until the number of interruptions is `interrupt_limit`, or until the time limit.
 
         :param first_number: the number of the first step.
         :param seconds: the time limit of the campaign in seconds, or None for no limit.
         :param report: function that receives texts about the progress.
         """
         findings, end, number = self.findings, None if seconds is None else monotonic() + seconds, first_number
-        answered, counter = 0, _LateReplyCounter()
-        while findings.cases < interrupts and (end is None or monotonic() < end):
-            step = _Step(findings.seed, number, min(self._interrupts_per_step, interrupts - findings.cases))
+        answer_count, counter = 0, _LateReplyCounter()
+        while findings.case_count < interrupt_limit and (end is None or monotonic() < end):
+            step = _Step(findings.seed, number, min(self._interrupts_per_step, interrupt_limit - findings.case_count))
             try:
                 with counter:
                     step.run()
             except Violation as violation:
                 findings.violations.append((number, str(violation)))
-            findings.cases += step.interrupt_count
-            answered += step.answer_count
+            findings.case_count += step.interrupt_count
+            answer_count += step.answer_count
             number += 1
             findings.outcomes = {
-                "right replies": answered,
+                "right replies": answer_count,
                 "late replies read": counter.read_count,
                 "late replies given up": counter.given_up_count,
             }

@@ -12,7 +12,7 @@ import bson
 from bson import Code, DBRef, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
 
 # Names of reply fields that the driver reads.
-FIELDS = (
+REPLY_FIELDS = (
     "$clusterTime", "$err", "atClusterTime", "code", "codeName", "cursor", "errInfo", "errmsg", "errorLabels",
     "firstBatch", "hosts", "id", "idx", "lastErrorObject", "n", "nModified", "nextBatch", "ns", "ok", "operationTime",
     "postBatchResumeToken", "recoveryToken", "topologyVersion", "upserted", "value", "values", "writeConcernError",
@@ -56,7 +56,7 @@ def random_value(rng: random.Random) -> Any:
         return "x" * rng.choice((1000, 70_000))
     if kind < 0.98:
         return [copy.deepcopy(rng.choice(_PLAIN_VALUES)) for _ in range(rng.choice((10, 300)))]
-    return {rng.choice(FIELDS): copy.deepcopy(rng.choice(_PLAIN_VALUES)) for _ in range(5)}
+    return {rng.choice(REPLY_FIELDS): copy.deepcopy(rng.choice(_PLAIN_VALUES)) for _ in range(5)}
 
 
 def value_paths(document: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -93,7 +93,7 @@ def _remove_value(document: dict[str, Any], rng: random.Random) -> None:
 
 
 def _add_field(document: dict[str, Any], rng: random.Random) -> None:
-    document[rng.choice(FIELDS)] = random_value(rng)
+    document[rng.choice(REPLY_FIELDS)] = random_value(rng)
 
 
 def _replace_by_error(document: dict[str, Any], rng: random.Random) -> None:
@@ -101,17 +101,17 @@ def _replace_by_error(document: dict[str, Any], rng: random.Random) -> None:
     document.update({"ok": 0, "errmsg": rng.choice(("no", "not master", "node is recovering", "ns not found")),
                      "code": rng.choice(ERROR_CODES), "errorLabels": rng.sample(LABELS, rng.randrange(3))})  # fmt: skip
     if rng.random() < 0.7:
-        rng.choice(_CHANGES[:3])(document, rng)
+        rng.choice(_CHANGE_FUNCTIONS[:3])(document, rng)
 
 
 def _add_write_concern_error(document: dict[str, Any], rng: random.Random) -> None:
-    concern = {"code": rng.choice(ERROR_CODES), "errmsg": "late", "errInfo": {"wtimeout": True}}
+    error = {"code": rng.choice(ERROR_CODES), "errmsg": "late", "errInfo": {"wtimeout": True}}
     if rng.random() < 0.5:
-        _replace_value(concern, rng)
-    document["writeConcernError"] = concern
+        _replace_value(error, rng)
+    document["writeConcernError"] = error
 
 
-_CHANGES: tuple[Callable[[dict[str, Any], random.Random], None], ...] = (
+_CHANGE_FUNCTIONS: tuple[Callable[[dict[str, Any], random.Random], None], ...] = (
     _replace_value,
     _remove_value,
     _add_field,
@@ -124,7 +124,7 @@ _CHANGE_WEIGHTS = (10, 3, 4, 3, 1)
 def mutate_document(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
     """Return a copy of a document with one to three random changes."""
     result = copy.deepcopy(document)
-    for change in rng.choices(_CHANGES, _CHANGE_WEIGHTS, k=rng.choice((1, 1, 1, 2, 3))):
+    for change in rng.choices(_CHANGE_FUNCTIONS, _CHANGE_WEIGHTS, k=rng.choice((1, 1, 1, 2, 3))):
         change(result, rng)
     return result
 
@@ -150,8 +150,8 @@ def damage_message(message: bytes, rng: random.Random) -> bytes:
         elif kind == 2:
             data[at:at] = rng.randbytes(rng.choice((1, 4, 16)))
         elif kind == 3 and len(data) >= 4:
-            field = rng.choice((0, 4, 8, 12, 16, 20, 21))
-            data[field : field + 4] = rng.choice((-1, 0, 1, 15, 16, 2**31 - 1, -(2**31), 48_000_000)).to_bytes(
+            offset = rng.choice((0, 4, 8, 12, 16, 20, 21))
+            data[offset : offset + 4] = rng.choice((-1, 0, 1, 15, 16, 2**31 - 1, -(2**31), 48_000_000)).to_bytes(
                 4, "little", signed=True
             )
         elif kind == 4:

@@ -53,18 +53,18 @@ class _Case:
         if "topologyVersion" in command and command["topologyVersion"] == reply["topologyVersion"]:
             gevent.sleep(0.01)
         if self.replies_are_correct:
-            # The client must accept the hello reply, because its process ID is new, and its
-            # electionId and setVersion are the greatest.
+            # The client must accept the hello reply, because the reply has a new process ID, and the
+            # greatest electionId and setVersion.
             reply["topologyVersion"] = {"processId": ObjectId(b"n" * 12), "counter": Int64(5)}
             reply["electionId"], reply["setVersion"] = ObjectId(b"\xff" * 12), 2**63 - 1
             return hello_message(reply, command, request_id)
         self.hello_count += 1
-        wrong = reply
+        sent_reply = reply
         if self.hello_count <= self.min_bad_hello_count or self.rng.random() < 0.5:
-            wrong = mutate_document(reply, self.rng) if self.rng.random() < 0.5 else reply
+            sent_reply = mutate_document(reply, self.rng) if self.rng.random() < 0.5 else reply
             for _ in range(self.rng.choice((1, 1, 2))):
-                wrong[self.rng.choice(_HELLO_FIELDS)] = random_value(self.rng)
-        raw = hello_message(wrong, command, request_id)
+                sent_reply[self.rng.choice(_HELLO_FIELDS)] = random_value(self.rng)
+        raw = hello_message(sent_reply, command, request_id)
         return damage_message(raw, self.rng) if self.damages_bytes else raw
 
     def run(self) -> BaseException | None:
@@ -131,28 +131,28 @@ class MalformedHellos:
         self.seed = seed
         self.findings = CampaignResults(self.name, seed)
 
-    def run(self, cases: int, seconds: float | None = None, first_number: int = 0) -> CampaignResults:
-        """Run at most `cases` cases within the time limit.
+    def run(self, case_count: int, seconds: float | None = None, first_number: int = 0) -> CampaignResults:
+        """Run at most `case_count` cases within the time limit.
 
         Eight cases run concurrently, because a case mostly waits.
         """
         end = None if seconds is None else monotonic() + seconds
-        before = resource_counts()
+        counts_before = resource_counts()
         pool = Pool(_CONCURRENT_CASES)
         try:
             with quick_checks(), silent_stderr():
-                for number in range(first_number, first_number + cases):
+                for number in range(first_number, first_number + case_count):
                     if (end is not None and monotonic() > end) or len(self.findings.violations) >= 50:
                         break
                     pool.spawn(self._run_case, number)
                 pool.join()
         except Violation as violation:
             self.findings.violations.append((-1, str(violation)))
-        self._check_resources(before)
+        self._check_resources(counts_before)
         return self.findings
 
     def _run_case(self, number: int) -> None:
-        self.findings.cases += 1
+        self.findings.case_count += 1
         try:
             self.findings.count_outcome(_Case(self.seed, number).run())
         except Violation as violation:

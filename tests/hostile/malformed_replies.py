@@ -34,18 +34,18 @@ _RAW_OPTIONS: CodecOptions[Any] = CodecOptions(document_class=RawBSONDocument)
 _CHECK_INTERVAL = 20  # cases
 
 
-def _transaction(client: MongoClient[Any]) -> None:
+def _run_transaction(client: MongoClient[Any]) -> None:
     with client.start_session() as session, session.start_transaction():
         client.d.c.insert_one({}, session=session)
         client.d.c.find_one({}, session=session)
 
 
-def _with_transaction(client: MongoClient[Any]) -> None:
+def _insert_with_transaction(client: MongoClient[Any]) -> None:
     with gevent.Timeout(0.05, False), client.start_session() as session:
         session.with_transaction(lambda session: client.d.c.insert_one({}, session=session))
 
 
-def _in_session(client: MongoClient[Any]) -> None:
+def _read_in_session(client: MongoClient[Any]) -> None:
     with client.start_session() as session:
         client.d.c.find_one({}, session=session)
         client.d.c.find_one({}, session=session)
@@ -105,9 +105,9 @@ OPERATIONS: tuple[Callable[[MongoClient[Any]], Any], ...] = (
     lambda c: c.server_info(),
     _bulk_write,
     _client_bulk_write,
-    _transaction,
-    _with_transaction,
-    _in_session,
+    _run_transaction,
+    _insert_with_transaction,
+    _read_in_session,
     _watch,
 )
 
@@ -144,7 +144,9 @@ class MalformedReplies:
 
     @contextmanager
     def client(self) -> Iterator[tuple[MongoClient[Any], CommandEventChecker]]:
-        """Yield a new client of the server, and the listener that records its commands."""
+        """Yield a new client of the server, and the listener that records the commands of
+        the client.
+        """
         commands = CommandEventChecker()
         options = {
             "event_listeners": [commands], "serverSelectionTimeoutMS": 3000, "baseBackoffMS": 1, "maxPoolSize": 5,
@@ -156,29 +158,29 @@ class MalformedReplies:
         with MongoClient(self._peer.name, replicaSet="rs", **options) as client:
             yield client, commands
 
-    def run(self, cases: int, seconds: float | None = None, first_number: int = 0) -> CampaignResults:
-        """Run at most `cases` cases within the time limit."""
+    def run(self, case_count: int, seconds: float | None = None, first_number: int = 0) -> CampaignResults:
+        """Run at most `case_count` cases within the time limit."""
         end = None if seconds is None else monotonic() + seconds
         with quick_checks(), CallbackServer(self._answer) as self._peer:
             number = first_number
             while (
-                number < first_number + cases
+                number < first_number + case_count
                 and (end is None or monotonic() < end)
                 and len(self.findings.violations) < 50
             ):
-                number = self._run_with_one_client(number, min(first_number + cases, number + 2000))
+                number = self._run_with_one_client(number, min(first_number + case_count, number + 2000))
         return self.findings
 
-    def _run_with_one_client(self, number: int, last: int) -> int:
-        """Run cases with one client, until a violation occurs or the case `last` is reached.
+    def _run_with_one_client(self, number: int, end_number: int) -> int:
+        """Run cases with one client, until a violation occurs or the case `end_number` is reached.
 
         Return the number of the next case.
         """
         try:
             with silent_stderr(), self.client() as (client, commands):
-                while number < last:
+                while number < end_number:
                     number += 1
-                    self.findings.cases += 1
+                    self.findings.case_count += 1
                     self._run_case(client, commands, number - 1)
                 gc.collect()
                 check_nothing_in_use(client, commands)

@@ -21,19 +21,19 @@ from tests.hostile.callback_server import CallbackServer  # noqa: E402
 from tests.hostile.malformed_replies import OPERATIONS, MalformedReplies  # noqa: E402
 
 _TIME_LIMIT = 5.0
-# Operations that PyMongo cannot run, because they use model classes of gmongo, such as InsertOne.
-_OPERATIONS_WITH_MODELS = frozenset({"_bulk_write", "_client_bulk_write"})
+# Names of operations that PyMongo cannot run, because they use classes of gmongo such as InsertOne.
+_MODEL_OPERATION_NAMES = frozenset({"_bulk_write", "_client_bulk_write"})
 
 
-def main(cases: int, seed: int) -> Counter[str]:
+def main(case_count: int, seed: int) -> Counter[str]:
     """Run the cases of :class:`MalformedReplies` with PyMongo, and return the number of cases by
     outcome.
     """
     campaign, outcomes = MalformedReplies(seed), Counter[str]()
-    operations = [each for each in OPERATIONS if each.__name__ not in _OPERATIONS_WITH_MODELS]
+    operations = [each for each in OPERATIONS if each.__name__ not in _MODEL_OPERATION_NAMES]
     with CallbackServer(campaign._answer) as campaign._peer:
         client = None
-        for number in range(cases):
+        for number in range(case_count):
             if client is None:
                 options = {"serverSelectionTimeoutMS": 3000, "serverMonitoringMode": "poll"}
                 client = pymongo.MongoClient(f"mongodb://{campaign._peer.name}/?replicaSet=rs", **options)

@@ -49,9 +49,9 @@ class ResourceGrowth:
     def __init__(self) -> None:
         self.steps: list[dict[str, float]] = []
 
-    def add(self, measured: dict[str, float]) -> None:
+    def add(self, measurements: dict[str, float]) -> None:
         """Add the result of :func:`measure_resources` after a step."""
-        self.steps.append(measured)
+        self.steps.append(measurements)
 
     def rises(self) -> dict[str, tuple[float, float]]:
         """Return the rise of each resource since the warm-up, and the standard error of the rise.
@@ -59,19 +59,19 @@ class ResourceGrowth:
         The rise of memory is relative: a fraction of the memory at the end of the warm-up. The
         standard error includes the autocorrelation of the residuals.
         """
-        warm = self.steps[int(len(self.steps) * _WARM_UP_SHARE) :]
-        steps = range(len(warm))
-        measured = {}
+        steps_after_warm_up = self.steps[int(len(self.steps) * _WARM_UP_SHARE) :]
+        steps = range(len(steps_after_warm_up))
+        rises = {}
         for name in _TOLERANCE:
-            values = [each[name] for each in warm]
-            unit = (len(warm) - 1) / (values[0] if name in _RELATIVE_RESOURCES else 1)
+            values = [each[name] for each in steps_after_warm_up]
+            unit = (len(steps_after_warm_up) - 1) / (values[0] if name in _RELATIVE_RESOURCES else 1)
             slope, start = linear_regression(steps, values)
             residuals = [value - start - slope * step for step, value in zip(steps, values, strict=True)]
             spread = sum((step - fmean(steps)) ** 2 for step in steps)
-            error = sqrt(sum(residual**2 for residual in residuals) / (len(warm) - 2) / spread)
+            error = sqrt(sum(residual**2 for residual in residuals) / (len(steps_after_warm_up) - 2) / spread)
             correlation = _autocorrelation(residuals)
-            measured[name] = slope * unit, error * sqrt((1 + correlation) / (1 - correlation)) * unit
-        return measured
+            rises[name] = slope * unit, error * sqrt((1 + correlation) / (1 - correlation)) * unit
+        return rises
 
     def faults(self) -> list[str]:
         """Return a text for each resource whose rise is significant and larger than permitted."""
@@ -88,5 +88,5 @@ class ResourceGrowth:
         if len(self.steps) < _MIN_STEPS:
             return f"no regression line for {len(self.steps)} steps"
         formats = {name: "{:+.2%}" if name in _RELATIVE_RESOURCES else "{:+.2f}" for name in _TOLERANCE}
-        shown = (f"{name} {formats[name].format(rise)}" for name, (rise, _error) in self.rises().items())
-        return "rises after the warm-up: " + ", ".join(shown)
+        rise_texts = (f"{name} {formats[name].format(rise)}" for name, (rise, _error) in self.rises().items())
+        return "rises after the warm-up: " + ", ".join(rise_texts)

@@ -94,21 +94,21 @@ class PoolEventCounter(ForwardingPoolListener):
             ),
             "check-ins": ("ConnectionCheckedOutEvent", "ConnectionCheckedInEvent"),
         }
-        actual = [
-            f"{what}: {[counts[name] for name in names]}"
-            for what, names in balanced_events.items()
-            if counts[names[0]] != sum(counts[name] for name in names[1:])
+        faults = [
+            f"{kind}: {[counts[name] for name in event_names]}"
+            for kind, event_names in balanced_events.items()
+            if counts[event_names[0]] != sum(counts[name] for name in event_names[1:])
         ]
         if counts["ConnectionCreatedEvent"] != counts["ConnectionClosedEvent"] + open_connections:
-            actual.append(f"connections: {dict(counts)}, open {open_connections}")
-        return actual
+            faults.append(f"connections: {dict(counts)}, open {open_connections}")
+        return faults
 
 
 class Step:
     """One step of the soak test.
 
     :param topology: a name in :data:`TOPOLOGIES`.
-    :param interrupts: the number of interruptions in the parent, without the interruptions in
+    :param interrupt_limit: the number of interruptions in the parent, without the interruptions in
         forked children.
     """
 
@@ -116,15 +116,16 @@ class Step:
     options: Mapping[str, Any] = {}
     """Client options that the step adds to the random options."""
 
-    def __init__(self, topology: str, seed: int, number: int, interrupts: int) -> None:
+    def __init__(self, topology: str, seed: int, number: int, interrupt_limit: int) -> None:
         self.topology = topology
         self.rng = random.Random(f"{topology}:{seed}:{number}")
-        self.remaining_interrupts = interrupts
-        self.interrupts = self.operations = self.faults = self.forks = self.interrupts_of_children = 0
+        self.remaining_interrupts = interrupt_limit
+        self.interrupt_count = self.child_interrupt_count = self.operation_count = 0
+        self.fault_count = self.fork_count = 0
         self.outcomes: Counter[str] = Counter()
         self.violations: list[str] = []
         self._last_number = 0
-        self._forks_at = sorted(self.rng.randrange(interrupts) for _ in range(_FORK_COUNT))
+        self._forks_at = sorted(self.rng.randrange(interrupt_limit) for _ in range(_FORK_COUNT))
         self._children: set[gevent.Greenlet] = set()
         self._is_child = False
         self._pace = 0.005  # average duration in seconds of an operation that is not interrupted
@@ -135,7 +136,7 @@ class Step:
         self._greenlets: dict[gevent.Greenlet, Callable[[int, WorkerObject], None]] = {}
         transactions = () if topology == "standalone" else (self._transaction, self._with_transaction)
         streams = (self._watch,) if topology in ("replica-set", "sharded") else ()
-        self._kinds = (
+        self._worker_operations = (
             self._read, self._read, self._read_all, self._leave_cursor, self._insert, self._increment, self._bulk,
             *transactions, *streams,
         )  # fmt: skip
@@ -148,7 +149,7 @@ class Step:
         :raises Violation: an invariant is violated.
         """
         self._commands, self._connections = InheritedUseDetector(), PoolEventCounter()
-        with self._start() as self.deployment:
+        with self._start_deployment() as self.deployment:
             options = {
                 **self.options,
                 "maxPoolSize": self.rng.choice((3, 6, 20)), "waitQueueTimeoutMS": 10000, "connectTimeoutMS": 5000,
@@ -166,13 +167,13 @@ class Step:
                 except PyMongoError as error:
                     raise Violation(f"an operation fails after the end of all faults: {error!r}") from error
             limit = monotonic() + _CLOSE_GRACE
-            while (actual := self._connections.faults(0)) and monotonic() < limit:
+            while (faults := self._connections.faults(0)) and monotonic() < limit:
                 gevent.sleep(0.01)
-            if actual or self._commands.open_commands:
-                raise Violation(f"after close(): {actual}, without end event: {self._commands.open_commands}")
+            if faults or self._commands.open_commands:
+                raise Violation(f"after close(): {faults}, without end event: {self._commands.open_commands}")
         self.db = self.deployment = None  # type: ignore[assignment]
 
-    def _start(self) -> Any:
+    def _start_deployment(self) -> Any:
         return TOPOLOGIES[self.topology]()
 
     def _prepare(self) -> None:
@@ -200,7 +201,7 @@ class Step:
         while self.remaining_interrupts > 0 and not self.violations:
             while len(self._greenlets) < _WORKER_COUNT:
                 self._start_worker()
-            if self._forks_at and self.interrupts >= self._forks_at[0]:
+            if self._forks_at and self.interrupt_count >= self._forks_at[0]:
                 self._fork(self._forks_at.pop(0))
             gevent.sleep(0.0005)
 
@@ -215,12 +216,12 @@ class Step:
     def _start_worker(self) -> None:
         rng = self.rng
         self._last_number += 1
-        kind, number, limit = rng.choice(self._kinds), self._last_number, None
+        operation, number, limit = rng.choice(self._worker_operations), self._last_number, None
         delay = min(0.5, rng.expovariate(1) * rng.choice((0.05, 0.2, 0.5, 3)) * self._pace)
         if rng.random() < 0.35:
             limit = delay
-        worker = gevent.Greenlet(self._run_operations, kind, number, limit)
-        self._greenlets[worker] = kind
+        worker = gevent.Greenlet(self._run_operation, operation, number, limit)
+        self._greenlets[worker] = operation
         worker.link(self._greenlets.pop)
         worker.start()
         if limit is None and rng.random() < 0.9:
@@ -228,35 +229,35 @@ class Step:
 
     def _kill(self, worker: gevent.Greenlet, kills_twice: bool) -> None:
         if not worker.dead:
-            self.interrupts += 1
+            self.interrupt_count += 1
             self.remaining_interrupts -= 1
             worker.kill(block=False)
             if kills_twice:
                 gevent.sleep(0)
                 worker.kill(block=False)
 
-    def _run_operations(self, kind: Callable[[int, WorkerObject], None], number: int, limit: float | None) -> None:
+    def _run_operation(self, operation: Callable[[int, WorkerObject], None], number: int, limit: float | None) -> None:
         worker_object, timeout = WorkerObject(), None if limit is None else Timeout(limit)
-        self.operations += 1
+        self.operation_count += 1
         started = monotonic()
         try:
             if timeout is None:
-                kind(number, worker_object)
+                operation(number, worker_object)
             else:
                 with timeout:
-                    kind(number, worker_object)
+                    operation(number, worker_object)
         except GreenletExit:
             self.outcomes["killed"] += 1
         except Timeout as error:
             if error is not timeout:
-                self.violations.append(f"{kind.__name__}: a foreign timeout was raised: {error!r}")
-            self.interrupts += 1
+                self.violations.append(f"{operation.__name__}: a foreign timeout was raised: {error!r}")
+            self.interrupt_count += 1
             self.remaining_interrupts -= 1
             self.outcomes["timed out"] += 1
         except (PyMongoError, BSONError) as error:
             self.outcomes[type(error).__name__] += 1
         except BaseException as error:
-            self.violations.append(f"{kind.__name__}: {type(error).__name__}: {error}")
+            self.violations.append(f"{operation.__name__}: {type(error).__name__}: {error}")
         else:
             self.outcomes["done"] += 1
             self._pace += (monotonic() - started - self._pace) / 50
@@ -264,11 +265,11 @@ class Step:
             timeout = None
 
     def _fork(self, number: int) -> None:
-        self.forks += 1
+        self.fork_count += 1
         child = Child(self.rng.choice(FORK_FUNCTIONS), self.deployment.close, lambda: self._run_child(number))
-        waiting = gevent.spawn(self._await_child, child)
-        self._children.add(waiting)
-        waiting.link(self._children.discard)
+        waiter = gevent.spawn(self._await_child, child)
+        self._children.add(waiter)
+        waiter.link(self._children.discard)
 
     def _await_child(self, child: Child) -> None:
         try:
@@ -276,12 +277,12 @@ class Step:
         except Violation as violation:
             self.violations.append(f"in a forked child: {violation}")
             return
-        self.interrupts_of_children += result["interrupts"]
-        self.operations += result["operations"]
+        self.child_interrupt_count += result["interrupts"]
+        self.operation_count += result["operations"]
         self._acknowledged.update(result["acknowledged"])
         self._pairs.extend((number, done) for number, done in result["pairs"])
-        for mine, of_child in ((self._attempted, result["tried"]), (self._acknowledged_counts, result["done"])):
-            mine.update({int(counter): count for counter, count in of_child.items()})
+        for totals, child_counts in ((self._attempted, result["tried"]), (self._acknowledged_counts, result["done"])):
+            totals.update({int(counter): count for counter, count in child_counts.items()})
 
     def _run_child(self, number: int) -> dict[str, Any]:
         """In a forked child, replace the writing workers, and check the invariants.
@@ -291,7 +292,7 @@ class Step:
         self._is_child = True
         gevent.killall(list(self._children), block=False)
         reads = (self._read, self._read_all, self._leave_cursor, self._watch)
-        gevent.killall([worker for worker, kind in self._greenlets.items() if kind not in reads], block=False)
+        gevent.killall([worker for worker, operation in self._greenlets.items() if operation not in reads], block=False)
         self._commands.mark_forked()
         client = self.db.client
         repeat_until_success(lambda: client.admin.command("ping"))
@@ -300,43 +301,43 @@ class Step:
         if self.violations:
             raise Violation(f"an inherited reader: {self.violations[0]}")
         check_nothing_in_use(client, self._commands)
-        before = sum(stats["total"] for stats in client.pool_stats())
+        connections_before = sum(stats["total"] for stats in client.pool_stats())
         self._connections.counts.clear()
         self._acknowledged, self._pairs, self._attempted, self._acknowledged_counts = set(), [], Counter(), Counter()
-        self.interrupts = self.operations = 0
+        self.interrupt_count = self.operation_count = 0
         self.remaining_interrupts, self._forks_at, self._last_number = _CHILD_INTERRUPTS, [], (number + 1) * 1_000_000
         self._interrupt_workers()
         self._wait_for_workers()
         if self.violations:
             raise Violation(self.violations[0])
-        present = {each["_id"] for each in repeat_until_success(lambda: list(self.db.facts.find()))}
-        if lost := self._acknowledged - present:
-            raise Violation(f"acknowledged writes are lost: {sorted(lost)[:10]}")
+        stored_ids = {each["_id"] for each in repeat_until_success(lambda: list(self.db.facts.find()))}
+        if lost_ids := self._acknowledged - stored_ids:
+            raise Violation(f"acknowledged writes are lost: {sorted(lost_ids)[:10]}")
         check_nothing_in_use(client, self._commands)
-        actual = self._connections.faults(sum(stats["total"] for stats in client.pool_stats()) - before)
+        faults = self._connections.faults(sum(stats["total"] for stats in client.pool_stats()) - connections_before)
         client.close()
-        if used := self._commands.faults_of_child():
-            actual.append(f"sessions and cursors of the parent were used: {used[:5]}")
+        if used_objects := self._commands.faults_of_child():
+            faults.append(f"sessions and cursors of the parent were used: {used_objects[:5]}")
         gevent.sleep(0.01)
         if WorkerObject.alive:
-            actual.append(f"{WorkerObject.alive} ended workers have living locals")
-        if actual:
-            raise Violation("; ".join(actual))
+            faults.append(f"{WorkerObject.alive} ended workers have living locals")
+        if faults:
+            raise Violation("; ".join(faults))
         return {
-            "interrupts": self.interrupts, "operations": self.operations, "acknowledged": list(self._acknowledged),
-            "pairs": self._pairs, "tried": self._attempted, "done": self._acknowledged_counts,
+            "interrupts": self.interrupt_count, "operations": self.operation_count, "pairs": self._pairs,
+            "acknowledged": list(self._acknowledged), "tried": self._attempted, "done": self._acknowledged_counts,
         }  # fmt: skip
 
     def _cause_faults(self) -> None:
         rng = self.rng
         while True:
-            operations = self.operations
+            operation_count = self.operation_count
             gevent.sleep(rng.uniform(0.05, 0.4))
-            while self.operations < operations + _OPERATIONS_BETWEEN_FAULTS:
+            while self.operation_count < operation_count + _OPERATIONS_BETWEEN_FAULTS:
                 gevent.sleep(0.01)
             if self._is_child:
                 return
-            self.faults += 1
+            self.fault_count += 1
             member = rng.choice(self.deployment.members)
             rng.choice(self._fault_kinds())(member)
             gevent.sleep(rng.uniform(0.01, 0.1))
@@ -453,13 +454,11 @@ class Step:
             self._check_usable(client)
         check_nothing_in_use(client, self._commands)
         total = sum(stats["total"] for stats in client.pool_stats())
-        actual = self._connections.faults(total)
-        if actual:
-            raise Violation("; ".join(actual))
-        present = {each["_id"] for each in self.db.facts.find()}
-        lost = self._acknowledged - present
-        if lost:
-            raise Violation(f"acknowledged writes are lost: {sorted(lost)[:10]}")
+        if faults := self._connections.faults(total):
+            raise Violation("; ".join(faults))
+        stored_ids = {each["_id"] for each in self.db.facts.find()}
+        if lost_ids := self._acknowledged - stored_ids:
+            raise Violation(f"acknowledged writes are lost: {sorted(lost_ids)[:10]}")
         for each in self.db.counters.find():
             number = each["_id"]
             if not self._acknowledged_counts[number] <= each["v"] <= self._attempted[number]:
@@ -481,8 +480,8 @@ class Step:
                 gevent.sleep(0.01)
 
 
-_NEVER_IN_CYCLES = (WorkerObject, Connection, PinnedConnection, ServerCursor, ServerSession)
-_RELEASED_WITH_CLIENT = (*_NEVER_IN_CYCLES, MongoClient, Pool, Topology, Monitor, Transport)
+_CLASSES_NEVER_IN_CYCLES = (WorkerObject, Connection, PinnedConnection, ServerCursor, ServerSession)
+_CLASSES_RELEASED_WITH_CLIENT = (*_CLASSES_NEVER_IN_CYCLES, MongoClient, Pool, Topology, Monitor, Transport)
 
 
 class Soak:
@@ -497,35 +496,36 @@ class Soak:
         self.topology = topology
         self.seed = seed
         self.findings = CampaignResults(f"soak {topology}", seed)
-        self.interrupts = self.operations = self.faults = self.commands = self.forks = self.interrupts_of_children = 0
+        self.interrupt_count = self.child_interrupt_count = self.operation_count = 0
+        self.fault_count = self.command_count = self.fork_count = 0
         self.growth = ResourceGrowth()
         self._interrupts_per_step = interrupts_per_step
 
     def run(
         self,
-        interrupts: int,
+        interrupt_limit: int,
         seconds: float | None = None,
         first_number: int = 0,
         report: Callable[[str], None] = lambda text: None,
     ) -> CampaignResults:
-        """Run steps until the time limit, or until the number of interruptions is `interrupts`.
+        """Run steps until the time limit, or until the number of interruptions is `interrupt_limit`.
 
         :param first_number: the number of the first step.
         """
         end = None if seconds is None else monotonic() + seconds
         freeze_living_objects()
         gc.disable()
-        before = resource_counts()
+        counts_before = resource_counts()
         number = first_number
         try:
             with quick_checks():
-                while self.interrupts < interrupts and (end is None or monotonic() < end):
-                    known = len(self.findings.violations)
-                    self._step(number, before)
+                while self.interrupt_count < interrupt_limit and (end is None or monotonic() < end):
+                    known_count = len(self.findings.violations)
+                    self._step(number, counts_before)
                     number += 1
                     report(f"{self.line()}, next step {number}")
-                    for step, what in self.findings.violations[known:]:
-                        report(f"step {step}: {what}")
+                    for step, violation in self.findings.violations[known_count:]:
+                        report(f"step {step}: {violation}")
         finally:
             gc.enable()
             freeze_living_objects()
@@ -535,46 +535,46 @@ class Soak:
     def line(self) -> str:
         """Return one line of text with the current counts of the campaign."""
         return (
-            f"{self.topology}: {self.interrupts} interrupts, {self.operations} operations, {self.commands} commands, "
-            f"{self.faults} faults, {self.forks} forks, {self.interrupts_of_children} interrupts in forked children, "
-            f"{self.findings.cases} steps, {len(self.findings.violations)} violations, "
-            f"{self.growth.line()}"
+            f"{self.topology}: {self.interrupt_count} interrupts, {self.operation_count} operations, "
+            f"{self.command_count} commands, {self.fault_count} faults, {self.fork_count} forks, "
+            f"{self.child_interrupt_count} interrupts in forked children, {self.findings.case_count} steps, "
+            f"{len(self.findings.violations)} violations, {self.growth.line()}"
         )
 
-    def _step(self, number: int, before: tuple[int, int]) -> None:
+    def _step(self, number: int, counts_before: tuple[int, int]) -> None:
         step = Step(self.topology, self.seed, number, self._interrupts_per_step)
-        self.findings.cases += 1
+        self.findings.case_count += 1
         try:
             with silent_stderr():
                 step.run()
-                self._check_released(before)
+                self._check_released(counts_before)
         except Violation as violation:
             self.findings.violations.append((number, str(violation)))
-        self.interrupts += step.interrupts
-        self.operations += step.operations
-        self.faults += step.faults
-        self.forks += step.forks
-        self.interrupts_of_children += step.interrupts_of_children
-        self.commands += step._commands.command_count
+        self.interrupt_count += step.interrupt_count
+        self.operation_count += step.operation_count
+        self.fault_count += step.fault_count
+        self.fork_count += step.fork_count
+        self.child_interrupt_count += step.child_interrupt_count
+        self.command_count += step._commands.command_count
         for outcome, count in step.outcomes.items():
             self.findings.outcomes[outcome] = self.findings.outcomes.get(outcome, 0) + count
         del step
         self._check_cycles(number)
         self.growth.add(measure_resources())
 
-    def _check_released(self, before: tuple[int, int]) -> None:
-        """Check that objects of ended workers and file descriptors are released, without the garbage
-        collector.
+    def _check_released(self, counts_before: tuple[int, int]) -> None:
+        """Check that the objects of ended workers, and all new file descriptors, are released without
+        the garbage collector.
         """
         gevent.sleep(0.01)
         if WorkerObject.alive:
             raise Violation(f"{WorkerObject.alive} ended workers have living locals")
         for _ in range(100):
             descriptors = len(os.listdir("/proc/self/fd"))
-            if descriptors <= before[1] + 4:
+            if descriptors <= counts_before[1] + 4:
                 return
             gevent.sleep(0.01)
-        raise Violation(f"{descriptors} descriptors, {before[1]} before")
+        raise Violation(f"{descriptors} descriptors, {counts_before[1]} before")
 
     def _check_cycles(self, number: int) -> None:
         """Check that no reference cycle contains a worker object, connection, cursor or session, and
@@ -583,15 +583,15 @@ class Soak:
         gc.set_debug(gc.DEBUG_SAVEALL)
         gc.collect()
         gc.set_debug(0)
-        actual = Counter(type(each).__name__ for each in gc.garbage if isinstance(each, _NEVER_IN_CYCLES))
+        counts = Counter(type(each).__name__ for each in gc.garbage if isinstance(each, _CLASSES_NEVER_IN_CYCLES))
         frames = {f"{each.f_code.co_name}:{each.f_lineno}" for each in gc.garbage if isinstance(each, FrameType)}
         gc.garbage.clear()
         gc.collect()
-        if actual:
-            self.findings.violations.append((number, f"in cycles: {dict(actual)}, frames {sorted(frames)[:40]}"))
+        if counts:
+            self.findings.violations.append((number, f"in cycles: {dict(counts)}, frames {sorted(frames)[:40]}"))
         for _ in range(150):  # The monitor of a closed client may still run for a short time.
-            gc.collect()  # A reference cycle may be garbage since the previous collection.
-            remaining = [each for each in gc.get_objects() if isinstance(each, _RELEASED_WITH_CLIENT)]
+            gc.collect()  # A reference cycle may have become garbage after the previous collection.
+            remaining = [each for each in gc.get_objects() if isinstance(each, _CLASSES_RELEASED_WITH_CLIENT)]
             if not remaining:
                 return
             names = Counter(type(each).__name__ for each in remaining)

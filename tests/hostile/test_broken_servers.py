@@ -40,13 +40,25 @@ REPLY_FAULTS = {  # Name of a fault -> fault, exception class, and message.
     "length below document": (with_false_header(length=17), ProtocolError, "too short"),
     "length too small": (with_false_header(length=30), ProtocolError, "length|bytes"),
     "2 GiB": (with_false_header(length=2**31 - 1), ProtocolError, "message length 2147483647"),
-    "length above limit of hello": (with_false_header(length=48_100_000), ProtocolError, "message length 48100000"),
-    "reply to another request": (with_false_header(response_to=77), ProtocolError, "reply is to request 77"),
+    "length above limit of hello": (
+        with_false_header(length=48_100_000),
+        ProtocolError,
+        "message length 48100000",
+    ),
+    "reply to another request": (
+        with_false_header(response_to=77),
+        ProtocolError,
+        "reply is to request 77",
+    ),
     "unknown opcode": (with_false_header(opcode=2099), ProtocolError, "opcode 2099"),
-    "unrequested compression": (with_false_header(opcode=2012), ProtocolError, "OP_COMPRESSED claims"),
+    "unrequested compression": (
+        with_false_header(opcode=2012),
+        ProtocolError,
+        "OP_COMPRESSED claims",
+    ),
     "garbage": (send_malformed_reply, bson.errors.InvalidBSON, "."),
 }
-with_each_fault = pytest.mark.parametrize(("fault", "kind", "message"), REPLY_FAULTS.values(), ids=REPLY_FAULTS.keys())
+with_each_fault = pytest.mark.parametrize(("fault", "error", "message"), REPLY_FAULTS.values(), ids=REPLY_FAULTS.keys())
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +77,10 @@ def server():
 
 @pytest.fixture
 def client(server):
-    with gevent.Timeout(15), MongoClient(server.name, retryReads=False, serverSelectionTimeoutMS=5000) as client:
+    with (
+        gevent.Timeout(15),
+        MongoClient(server.name, retryReads=False, serverSelectionTimeoutMS=5000) as client,
+    ):
         client.admin.command("ping")
         yield client
 
@@ -86,11 +101,11 @@ def check_resources(client, server, lost_session_count):
     for number in range(3):
         assert client.db.c.find_one({"_id": number}) == {"_id": number}
     assert [pool["total"] for pool in client.pool_stats()] == [1]
-    used = {session_id_of(each.command) for each in server.received if "lsid" in each.command}
+    used_ids = {session_id_of(each.command) for each in server.received if "lsid" in each.command}
     client.close()
-    ended = {bytes(each["id"]) for each in server.wait_for("endSessions")["endSessions"]}
-    assert len(used - ended) == lost_session_count
-    assert ended <= used
+    ended_ids = {bytes(each["id"]) for each in server.wait_for("endSessions")["endSessions"]}
+    assert len(used_ids - ended_ids) == lost_session_count
+    assert ended_ids <= used_ids
 
 
 @pytest.mark.real_time
@@ -106,7 +121,9 @@ def test_error_of_timeout_before_send_contains_no_negative_limit(server):
 
 
 @pytest.mark.parametrize(
-    "extra_bytes", [b"\x10\0\0\0" * 4, b"\xff" * 40, bytes(16)], ids=["second reply", "noise", "zeros"]
+    "extra_bytes",
+    [b"\x10\0\0\0" * 4, b"\xff" * 40, bytes(16)],
+    ids=["second reply", "noise", "zeros"],
 )
 @pytest.mark.parametrize("write", [False, True], ids=["read", "write"])
 def test_bytes_after_reply_close_connection_without_failing_operation(extra_bytes, write):
@@ -131,19 +148,19 @@ def test_bytes_after_reply_close_connection_without_failing_operation(extra_byte
 
 @pytest.mark.requirement("CMAP-30")
 @with_each_fault
-def test_broken_reply_to_read_raises_error(client, server, fault, kind, message):
+def test_broken_reply_to_read_raises_error(client, server, fault, error, message):
     server.fail("find", fault)
-    with pytest.raises(kind, match=message):
+    with pytest.raises(error, match=message):
         client.db.c.find_one({"_id": "broken"})
     check_resources(client, server, 1)
 
 
 @with_each_fault
-def test_broken_handshake_of_operation_raises_error(server, fault, kind, message):
+def test_broken_handshake_of_operation_raises_error(server, fault, error, message):
     with gevent.Timeout(5), MongoClient(server.name, retryReads=False) as client:
         eventually(lambda: client.nodes)
         server.fail("handshake", fault)
-        with pytest.raises(kind):
+        with pytest.raises(error):
             client.db.c.find_one({"_id": "never sent"})
         assert not server.commands("find")
         check_resources(client, server, 0)
@@ -176,25 +193,25 @@ def open_cursor(client, server):
 
 
 @with_each_fault
-def test_broken_get_more_reply_ends_cursor(client, server, fault, kind, message):
+def test_broken_get_more_reply_ends_cursor(client, server, fault, error, message):
     cursor = open_cursor(client, server)
     server.fail("getMore", fault)
-    with pytest.raises(kind, match=message):
+    with pytest.raises(error, match=message):
         next(cursor)
     assert not cursor.alive
     assert list(cursor) == []
     cursor.close()
-    if kind is not AutoReconnect:
+    if error is not AutoReconnect:
         assert server.wait_for("killCursors")["cursors"] == [7]
         eventually(lambda: client.pool_stats()[0]["in_use"] == 0)
     check_resources(client, server, 0)
 
 
-@pytest.mark.parametrize(("code", "kind"), [(43, CursorNotFound), (50, ExecutionTimeout), (237, OperationFailure)])
-def test_error_reply_to_get_more_ends_cursor(client, server, code, kind):
+@pytest.mark.parametrize(("code", "error"), [(43, CursorNotFound), (50, ExecutionTimeout), (237, OperationFailure)])
+def test_error_reply_to_get_more_ends_cursor(client, server, code, error):
     cursor = open_cursor(client, server)
     server.replies["getMore"] = {"ok": 0, "code": code, "errmsg": "scripted error"}
-    with pytest.raises(kind):
+    with pytest.raises(error):
         next(cursor)
     assert not cursor.alive
     assert len(server.commands("killCursors")) == int(code == 50)

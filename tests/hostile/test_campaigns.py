@@ -41,7 +41,7 @@ def test_damaged_reply_bytes_raise_documented_errors_and_client_recovers() -> No
 def test_client_recovers_from_malformed_hellos() -> None:
     findings = MalformedHellos(SEED).run(600)
     assert not findings.violations, findings.report()
-    assert findings.cases == 600
+    assert findings.case_count == 600
 
 
 def test_late_replies_are_not_returned_to_other_operations() -> None:
@@ -57,8 +57,8 @@ def test_soak_without_garbage_collector_violates_no_invariant(topology: str) -> 
     soak = Soak(topology, SEED, interrupts_per_step=1000)
     findings = soak.run(2000)
     assert not findings.violations, findings.report()
-    assert soak.interrupts >= 2000
-    assert soak.commands > 500
+    assert soak.interrupt_count >= 2000
+    assert soak.command_count > 500
 
 
 def test_campaign_with_equal_seed_and_case_number_has_equal_outcomes() -> None:
@@ -115,8 +115,8 @@ def test_soak_detects_unreleased_pinned_connection(monkeypatch: pytest.MonkeyPat
 
 
 def test_soak_detects_growth_of_objects(monkeypatch: pytest.MonkeyPatch) -> None:
-    grown: list[list[int]] = []
-    monkeypatch.setattr(Step, "run", lambda step: grown.extend([] for _ in range(10_000)))
+    retained_lists: list[list[int]] = []
+    monkeypatch.setattr(Step, "run", lambda step: retained_lists.extend([] for _ in range(10_000)))
     monkeypatch.setattr(Step, "_commands", SimpleNamespace(command_count=0), raising=False)
     soak = Soak("standalone", SEED)
     for number in range(20):

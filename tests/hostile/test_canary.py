@@ -79,14 +79,14 @@ def _unfreeze_objects_of_tests() -> Iterator[None]:
 
 @pytest.fixture
 def canary() -> Iterator[Canary]:
-    with Canary(WATCHED_SECRETS) as watching:
-        yield watching
-    found = [each for each in watching.findings if not is_allowed(each)]
-    assert not found, "\n".join(f"{each.secret} in {each.channel}: {each.text!r}" for each in sorted(found)[:25])
+    with Canary(WATCHED_SECRETS) as searching_canary:
+        yield searching_canary
+    leaks = [each for each in searching_canary.findings if not is_allowed(each)]
+    assert not leaks, "\n".join(f"{each.secret} in {each.channel}: {each.text!r}" for each in sorted(leaks)[:25])
 
 
 def is_allowed(finding: Any) -> bool:
-    return any(fnmatch(finding.channel, where) and fnmatch(finding.secret, whose) for where, whose, _ in ALLOWED)
+    return any(fnmatch(finding.channel, channel) and fnmatch(finding.secret, secret) for channel, secret, _ in ALLOWED)
 
 
 def collect_error(canary: Canary, use: Callable[[], object]) -> BaseException | None:
@@ -138,7 +138,7 @@ def echo(command: Any) -> dict[str, Any]:
     }
 
 
-def aws_answer(command: Any) -> dict[str, Any]:
+def aws_reply(command: Any) -> dict[str, Any]:
     nonce = bson.decode(command["payload"])["r"] + NONCE
     payload = bson.encode({"s": nonce, "h": "sts.amazonaws.com"})
     return {"ok": 1, "conversationId": 1, "done": False, "payload": payload}
@@ -149,7 +149,7 @@ def first_reply(mechanism: str) -> Any:
     the OIDC login of a human, the client then sends the secret in a second step.
     """
     if mechanism == "MONGODB-AWS":
-        return aws_answer
+        return aws_reply
     if mechanism == "MONGODB-OIDC human":
         provider = bson.encode({"issuer": "https://issuer", "clientId": "a"})
         return {"ok": 1, "conversationId": 1, "done": False, "payload": provider}
@@ -192,7 +192,7 @@ def with_fault(fault: Any) -> Callable[[ScriptedServer, str], None]:
     return cause_fault
 
 
-def authenticate(server: ScriptedServer, mechanism: str) -> None:
+def accept_authentication(server: ScriptedServer, mechanism: str) -> None:
     """Make the server accept the authentication. For SCRAM, an `AuthServer` with the password
     computes the reply.
     """
@@ -213,7 +213,7 @@ BEHAVIOURS: dict[str, Callable[[ScriptedServer, str], None]] = {
     "cut": with_fault(cut_reply(10)),
     "silence": with_fault(send_no_reply),
     "garbage": with_fault(send_malformed_reply),
-    "success and reauthentication": authenticate,
+    "success and reauthentication": accept_authentication,
 }
 
 
@@ -223,7 +223,7 @@ BEHAVIOURS: dict[str, Callable[[ScriptedServer, str], None]] = {
 def test_authentication_discloses_no_secret(
     canary: Canary, mechanism: str, behaviour: Callable[[ScriptedServer, str], None]
 ) -> None:
-    needs_auth_server = behaviour is authenticate and mechanism in ("DEFAULT", "SCRAM-SHA-1", "SCRAM-SHA-256")
+    needs_auth_server = behaviour is accept_authentication and mechanism in ("DEFAULT", "SCRAM-SHA-1", "SCRAM-SHA-256")
     with AuthServer({"ann": SECRETS["password"]}) if needs_auth_server else ScriptedServer() as server:
         behaviour(server, mechanism)
         client: MongoClient[Any] = MongoClient(
@@ -241,7 +241,7 @@ def test_authentication_discloses_no_secret(
                     collect_error(canary, client.d.c.find_one)
                 collect_error(canary, lambda: client.d.c.insert_one({}))
             collect_interruption_errors(canary, lambda: client.d.c.find_one())
-    assert bool(server.commands("find")) == (behaviour is authenticate)
+    assert bool(server.commands("find")) == (behaviour is accept_authentication)
     assert "the log gmongo.connection" in canary.used_channels
 
 
@@ -271,14 +271,14 @@ def test_use_of_credential_service_discloses_no_secret(
     canary: Canary, environment: str, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answer(method: str, path: str, headers: Any, body: str) -> tuple[int, str]:
-        given = {"access_token": SECRETS["access token"], "AccessKeyId": "id", "expires_in": "x", "headers": headers}
+        fields = {"access_token": SECRETS["access token"], "AccessKeyId": "id", "expires_in": "x", "headers": headers}
         keys = {"SecretAccessKey": SECRETS["secret access key"], "Token": SECRETS["session token"]}
-        return status, bson.json_util.dumps({**given, **keys, "Expiration": SECRETS["session token"]})
+        return status, bson.json_util.dumps({**fields, **keys, "Expiration": SECRETS["session token"]})
 
     # With MONGODB-AWS, the driver fetches the credentials only after a valid first reply of the
     # server.
-    first = aws_answer if environment == "aws" else echo
-    with Endpoint(answer) as endpoint, ScriptedServer({"saslStart": first, "saslContinue": echo}) as server:
+    first_sasl_reply = aws_reply if environment == "aws" else echo
+    with Endpoint(answer) as endpoint, ScriptedServer({"saslStart": first_sasl_reply, "saslContinue": echo}) as server:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{endpoint.url}/credentials")
         monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", SECRETS["refresh token"])
         monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", endpoint.url)
@@ -310,9 +310,9 @@ INVALID_OPTIONS: list[dict[str, Any]] = [
 
 def test_errors_about_options_disclose_no_secret(canary: Canary, files: SimpleNamespace) -> None:
     for row in rows(__file__, "uris"):
-        given = row["uri"].format(**SECRETS)
-        collect_error(canary, lambda given=given: MongoClient(given, connect=False))  # type: ignore[misc]
-        collect_error(canary, lambda given=given: gmongo.uri_parser.parse_uri(given))  # type: ignore[misc]
+        uri = row["uri"].format(**SECRETS)
+        collect_error(canary, lambda uri=uri: MongoClient(uri, connect=False))  # type: ignore[misc]
+        collect_error(canary, lambda uri=uri: gmongo.uri_parser.parse_uri(uri))  # type: ignore[misc]
     for options in INVALID_OPTIONS:
         collect_error(canary, lambda options=options: MongoClient("h", connect=False, **options))  # type: ignore[misc]
     files_of_tls = {"tlsCertificateKeyFile": files.client, "tlsCAFile": files.ca}
@@ -407,7 +407,7 @@ def test_explicit_encryption_discloses_no_secret(canary: Canary, deployment: Dep
         key = encryption.create_data_key("local", key_alt_names=["a"], key_material=material)
         value = encryption.encrypt(plaintext, DETERMINISTIC, key)
         assert encryption.decrypt(value) == plaintext
-        uses: dict[str, Callable[[], object]] = {
+        failing_calls: dict[str, Callable[[], object]] = {
             "an algorithm": lambda: encryption.encrypt(plaintext, "Nonsense", key),
             "a key": lambda: encryption.encrypt(plaintext, DETERMINISTIC, bson.Binary(bytes(16), 4)),
             "a name": lambda: encryption.encrypt(plaintext, DETERMINISTIC, key_alt_name="nobody"),
@@ -419,7 +419,7 @@ def test_explicit_encryption_discloses_no_secret(canary: Canary, deployment: Dep
             "key material": lambda: encryption.create_data_key("local", key_material=material[:50]),
             "a provider": lambda: encryption.create_data_key("nothing", key_material=material),
         }
-        for use in uses.values():
+        for use in failing_calls.values():
             assert collect_error(canary, use) is not None
         deployment.members[0].kill()
         with gmongo.timeout(0.3):
@@ -459,8 +459,8 @@ def test_errors_about_encryption_options_disclose_no_secret(canary: Canary, depl
 
 
 def encrypting_client(deployment: Any, schema: Any, providers: Any = LOCAL_KMS, **options: Any) -> MongoClient[Any]:
-    auto = AutoEncryptionOpts(providers, VAULT, schema_map=schema, **{"mongocryptd_bypass_spawn": True, **options})
-    return MongoClient(deployment.uri, auto_encryption_opts=auto, slow_operation_ms=0, serverSelectionTimeoutMS=500)
+    settings = AutoEncryptionOpts(providers, VAULT, schema_map=schema, **{"mongocryptd_bypass_spawn": True, **options})
+    return MongoClient(deployment.uri, auto_encryption_opts=settings, slow_operation_ms=0, serverSelectionTimeoutMS=500)
 
 
 @pytest.fixture

@@ -59,7 +59,10 @@ def test_client_continues_after_clock_jump(
         "maxPoolSize": 4, "maxIdleTimeMS": 60_000, "waitQueueTimeoutMS": 10_000, "serverSelectionTimeoutMS": 5000,
         "event_listeners": [commands, recorder],
     }  # fmt: skip
-    with getattr(Deployment, topology)() as deployment, MongoClient(deployment.uri, **options) as client:
+    with (
+        getattr(Deployment, topology)() as deployment,
+        MongoClient(deployment.uri, **options) as client,
+    ):
         client.t.t.insert_many([{"_id": number} for number in range(20)])
         cursor = client.t.t.find({}, batch_size=5)
         next(cursor)

@@ -38,12 +38,12 @@ INDEX_DEFINITION: dict[str, Any] = {"mappings": {"dynamic": True}}
 UPDATE = {"$set": {"a": 1}}
 
 
-def _in_transaction(client: Any) -> None:
+def _insert_in_transaction(client: Any) -> None:
     with client.start_session() as session, session.start_transaction():
         client.d.c.insert_one({}, session=session)
 
 
-def _in_snapshot(client: Any) -> None:
+def _read_in_snapshot(client: Any) -> None:
     with client.start_session(snapshot=True) as session:
         client.d.c.find_one({}, session=session)
         client.d.c.distinct("a", session=session)
@@ -122,8 +122,8 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "MongoClient.list_database_names": lambda c: c.list_database_names(),
     "MongoClient.list_databases": lambda c: list(c.list_databases()),
     "MongoClient.server_info": lambda c: c.server_info(),
-    "MongoClient.start_session": _in_transaction,
-    "MongoClient.start_session with snapshot": _in_snapshot,
+    "MongoClient.start_session": _insert_in_transaction,
+    "MongoClient.start_session with snapshot": _read_in_snapshot,
     "MongoClient.wait_until_ready": lambda c: c.wait_until_ready(),
     "MongoClient.watch": _watch,
     "GridFSBucket.delete": lambda c: _bucket(c).delete(FILE_ID),
@@ -179,9 +179,9 @@ def _collection_of_raw_documents(client: Any) -> Any:
 
 def test_tables_of_operations_and_omitted_methods_contain_all_public_methods() -> None:
     for kind in (Collection, Database, MongoClient, GridFSBucket, GridFS):
-        public = {name for name, _ in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")}
-        here = {key.partition(".")[2].partition(" ")[0] for key in OPERATIONS if key.startswith(kind.__name__ + ".")}
-        assert public == here | OMITTED_METHODS[kind.__name__]
+        public_names = {name for name, _ in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")}
+        tested = {key.partition(".")[2].partition(" ")[0] for key in OPERATIONS if key.startswith(kind.__name__ + ".")}
+        assert public_names == tested | OMITTED_METHODS[kind.__name__]
 
 
 class FaultyServer:
@@ -252,10 +252,10 @@ def test_wrong_reply_field_raises_only_documented_errors(faulty_server: FaultySe
     with MongoClient(faulty_server.peer.name, replicaSet="rs", **options) as client:
         faulty_server.begin()
         _read_result(operation(client))
-        for at, (command, reply) in enumerate(faulty_server.replies):
+        for reply_index, (command, reply) in enumerate(faulty_server.replies):
             fields = [path for path in value_paths(reply) if name == "Database.command" or path[0] not in COMMON_FIELDS]
             for path, value in itertools.product(fields, WRONG_VALUES):
-                faulty_server.begin(at, path, value)
+                faulty_server.begin(reply_index, path, value)
                 try:
                     with gevent.Timeout(5):
                         _read_result(operation(client))

@@ -20,7 +20,7 @@ from gmongo.errors import NetworkTimeout
 from gmongo.testing import Deployment
 from gmongo.wire.timeout import interrupt_after
 from tests.gevent.switching.harness import ScenarioRun, _insert_facts
-from tests.gevent.switching.interruptions import EARLY, KINDS, InterruptionKind, track_timeouts
+from tests.gevent.switching.interruptions import EARLY, INTERRUPTION_KINDS, InterruptionKind, track_timeouts
 from tests.gevent.switching.scenarios import SCENARIOS
 from tests.gevent.switching.tracing import Tracer
 from tests.support.server import ScriptedServer, send_no_reply
@@ -36,7 +36,7 @@ class Request:
 @pytest.mark.one_in(6)
 # For the omitted kinds, the traceback contains the frame of a test function.
 @pytest.mark.parametrize(
-    "kind", [kind for kind in KINDS if kind.moment == EARLY], ids=lambda kind: kind.name.replace(" ", "-")
+    "kind", [kind for kind in INTERRUPTION_KINDS if kind.moment == EARLY], ids=lambda kind: kind.name.replace(" ", "-")
 )
 @pytest.mark.parametrize(
     "scenario",
@@ -51,8 +51,8 @@ def test_interrupted_greenlet_releases_local_variables(
         _insert_facts(deployment)
         runs = [run_with_exception_at(scenario, deployment, switch_number, kind) for switch_number in range(4)]
     assert any(thrown for thrown, _released in runs)
-    leaks = [switch_number for switch_number, (_thrown, released) in enumerate(runs) if not released]
-    assert not leaks, f"local variables are still alive after interruptions at the switches {leaks}"
+    switches = [switch_number for switch_number, (_thrown, released) in enumerate(runs) if not released]
+    assert not switches, f"local variables are still alive after interruptions at the switches {switches}"
 
 
 def run_with_exception_at(

@@ -25,35 +25,41 @@ def client_of(server: ScriptedServer, **options: Any) -> MongoClient[Any]:
     return MongoClient(server.name, **{"serverSelectionTimeoutMS": 400, "heartbeatFrequencyMS": 500, **options})
 
 
-BAD_TIMES: dict[str, Any] = {
+MALFORMED_CLUSTER_TIMES: dict[str, Any] = {
     "number": 5,
     "wrong type": {"clusterTime": 5},
     "no time": {"signature": {}},
     "too large": {"clusterTime": Timestamp(1, 1), "more": "x" * 2000},
-    "large signature": {"clusterTime": Timestamp(1, 1), "signature": {"hash": b"x" * 2000, "keyId": Int64(1)}},
+    "large signature": {
+        "clusterTime": Timestamp(1, 1),
+        "signature": {"hash": b"x" * 2000, "keyId": Int64(1)},
+    },
 }
 
 
-@pytest.mark.parametrize("time", BAD_TIMES.values(), ids=BAD_TIMES.keys())
+@pytest.mark.parametrize("time", MALFORMED_CLUSTER_TIMES.values(), ids=MALFORMED_CLUSTER_TIMES.keys())
 @pytest.mark.parametrize("in_session", [False, True], ids=["", "in a session"])
 def test_malformed_cluster_time_raises_protocol_error_and_is_not_sent(time: Any, in_session: bool) -> None:
-    good = {"clusterTime": Timestamp(9, 1), "signature": {"hash": b"h" * 20, "keyId": Int64(1)}}
+    valid_time = {"clusterTime": Timestamp(9, 1), "signature": {"hash": b"h" * 20, "keyId": Int64(1)}}
     with ScriptedServer() as server, client_of(server) as client, client.start_session() as session:
         server.replies["find"] = {**cursor_reply([]), "$clusterTime": time}
         options = {"session": session} if in_session else {}
         with pytest.raises(ProtocolError, match="clusterTime"):
             client.d.c.find_one({}, **options)
-        server.replies["find"] = {**cursor_reply([{"_id": 1}]), "$clusterTime": good}
+        server.replies["find"] = {**cursor_reply([{"_id": 1}]), "$clusterTime": valid_time}
         assert client.d.c.find_one({}, **options) == {"_id": 1}
         assert client.d.c.find_one({}, **options) == {"_id": 1}
-        assert server.commands("find")[-1]["$clusterTime"] == good
+        assert server.commands("find")[-1]["$clusterTime"] == valid_time
         # The client has replaced the first connection.
         assert len(set(server.connections_of("find"))) == 2
 
 
 def test_cluster_time_with_unknown_field_is_sent() -> None:
     time = {"clusterTime": Timestamp(9, 1), "new": 1}
-    with ScriptedServer({"find": {**cursor_reply([]), "$clusterTime": time}}) as server, client_of(server) as client:
+    with (
+        ScriptedServer({"find": {**cursor_reply([]), "$clusterTime": time}}) as server,
+        client_of(server) as client,
+    ):
         client.d.c.find_one()
         client.d.c.find_one()
         assert server.commands("find")[-1]["$clusterTime"] == time

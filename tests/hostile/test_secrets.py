@@ -26,19 +26,19 @@ ENCODED_SECRET = quote_plus(SECRET)
 @contextmanager
 def captured_logs() -> Iterator[io.StringIO]:
     """Yield a stream to which all log records and all warnings are written."""
-    text, root = io.StringIO(), logging.getLogger("gmongo")
-    handler, level = logging.StreamHandler(text), root.level
+    stream, logger = io.StringIO(), logging.getLogger("gmongo")
+    handler, level = logging.StreamHandler(stream), logger.level
     handler.setFormatter(logging.Formatter("%(message)s %(structured)s", defaults={"structured": ""}))
-    root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            yield text
-        text.write(" ".join(str(each.message) for each in caught))
+            yield stream
+        stream.write(" ".join(str(each.message) for each in caught))
     finally:
-        root.removeHandler(handler)
-        root.setLevel(level)
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def texts_about(uri: str) -> str:

@@ -24,7 +24,7 @@ from gmongo.wire.address import parse_address
 from tests.status.test_page import send_wsgi_request
 from tests.support.server import ScriptedServer
 
-# Terminal commands set the title, clear the screen, end the line, and change the direction.
+# Characters that set the title, clear the screen, end the line, and change the direction of text.
 EVIL = "\x1b]0;owned\x07\x1b[2J\r\nERROR forged\u202e\x9b31m"
 LISTENER_CLASSES = (
     event_loggers.CommandLogger,
@@ -68,7 +68,7 @@ REPLIES: dict[str, Any] = {
 }  # fmt: skip
 
 
-def is_plain(text: str) -> bool:
+def is_printable(text: str) -> bool:
     return all(line.isprintable() for line in text.split("\n")) and "\nERROR forged" not in text
 
 
@@ -97,8 +97,8 @@ def assert_output_is_printable(client: MongoClient[Any], log_capture: pytest.Log
     try:
         use(client.d.c)
     except PyMongoError as error:
-        assert is_plain(str(error)), str(error)
-        assert is_plain(repr(error)), repr(error)
+        assert is_printable(str(error)), str(error)
+        assert is_printable(repr(error)), repr(error)
     for text in (repr(client), repr(client.topology_description), repr(client.nodes), repr(client.pool_stats())):
         assert text.isprintable(), text
     assert log_capture.records

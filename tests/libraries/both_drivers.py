@@ -70,8 +70,8 @@ def _environment(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _read_report(report: Path) -> tuple[set[str], set[str]]:
-    passed, others = set(), set()
+    passed, not_passed = set(), set()
     for case in ElementTree.parse(report).getroot().iter("testcase"):
-        unsuccessful = {child.tag for child in case} & {"failure", "error", "skipped"}
-        (others if unsuccessful else passed).add(f"{case.get('classname')}::{case.get('name')}")
-    return passed, others - passed
+        outcome_tags = {child.tag for child in case} & {"failure", "error", "skipped"}
+        (not_passed if outcome_tags else passed).add(f"{case.get('classname')}::{case.get('name')}")
+    return passed, not_passed - passed

@@ -26,13 +26,13 @@ def require_distributions(*distributions: str) -> None:
         try:
             version(distribution)
         except PackageNotFoundError:
-            missing = f"{distribution} is not installed"
+            message = f"{distribution} is not installed"
             if libraries_are_required():
-                pytest.fail(missing)
-            pytest.skip(f"{missing}; tox -e libraries installs all")
+                pytest.fail(message)
+            pytest.skip(f"{message}; tox -e libraries installs all")
 
 
-def source_of(distribution: str) -> Path:
+def unpack_source(distribution: str) -> Path:
     """Return the folder with the unpacked source of a distribution.
 
     If the folder does not exist, download and unpack the source distribution.

@@ -16,9 +16,9 @@ class Suite:
 
     :ivar distribution: Name of the library's distribution.
     :ivar tests: Arguments of the runner that select the tests.
-    :ivar at_least: Minimum number of tests that must pass with PyMongo. This minimum detects a
+    :ivar min_passed: Minimum number of tests that must pass with PyMongo. This minimum detects a
     comparison that runs no tests.
-    :ivar exceptions: Tests that pass with PyMongo but fail with gmongo: the name of the test -> the
+    :ivar exemptions: Tests that pass with PyMongo but fail with gmongo: the name of the test -> the
         reason.
     :ivar port: Port of the server to which the tests connect.
     :ivar in_distribution: True if the source distribution contains the tests.
@@ -30,8 +30,8 @@ class Suite:
 
     distribution: str
     tests: Sequence[str]
-    at_least: int
-    exceptions: dict[str, str] = field(default_factory=dict)
+    min_passed: int
+    exemptions: dict[str, str] = field(default_factory=dict)
     port: int = 27017
     in_distribution: bool = True
     folder: str = ""

@@ -86,13 +86,13 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    listed = run_python("-W", "ignore", "-c", LIST_PROGRAM)
-    assert listed.returncode == 0, listed.stderr
+    listing = run_python("-W", "ignore", "-c", LIST_PROGRAM)
+    assert listing.returncode == 0, listing.stderr
     path = tmp_path_factory.mktemp("check") / "names.json"
-    path.write_text(listed.stdout)
+    path.write_text(listing.stdout)
     completed = run_python("-W", "ignore", "-c", AUDIT_PROGRAM, str(path))
     assert completed.returncode == 0, completed.stderr
-    modules, classes = json.loads(listed.stdout)
+    modules, classes = json.loads(listing.stdout)
     return {"modules": modules, "classes": classes, **json.loads(completed.stdout)}
 
 
@@ -108,9 +108,9 @@ def test_existing_pymongo_name_is_not_reported_as_unknown(report):
     names = {f"{module}.{name}" for module, names in report["modules"].items() for name in names} | {*report["modules"]}
     attributes = {without_module(f"{kind}.{name}") for kind, names in report["classes"].items() for name in names}
     assert (len(report["modules"]) > 100, len(names) > 3000, len(attributes) > 2000) == (True, True, True)
-    neither = report["reported as unknown"]
+    unknown_names = report["reported as unknown"]
     assert [
-        name for name in neither if without_module(name) in attributes or not names.isdisjoint(_all_names(name))
+        name for name in unknown_names if without_module(name) in attributes or not names.isdisjoint(_all_names(name))
     ] == []
 
 

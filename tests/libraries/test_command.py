@@ -18,7 +18,7 @@ PRINT_STATE = """
 
 
 @pytest.fixture
-def program(tmp_path: Path):
+def write_program(tmp_path: Path):
     def write(text: str) -> str:
         path = tmp_path / "program.py"
         path.write_text(dedent(text))
@@ -28,15 +28,15 @@ def program(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("options", "patched"), [((), True), (("--no-patch",), False)])
-def test_command_runs_file_with_arguments(program, options, patched):
-    completed = run_python("-W", "error", "-m", "gmongo", *options, program(PRINT_STATE), "-m", "--check", "x")
+def test_command_runs_file_with_arguments(write_program, options, patched):
+    completed = run_python("-W", "error", "-m", "gmongo", *options, write_program(PRINT_STATE), "-m", "--check", "x")
     assert completed.stderr == ""
     assert completed.stdout == f"__main__ ['-m', '--check', 'x'] {patched} True\n"
     assert completed.returncode == 0
 
 
-def test_command_runs_module_with_arguments(program, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(Path(program(PRINT_STATE)).parent))
+def test_command_runs_module_with_arguments(write_program, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(write_program(PRINT_STATE)).parent))
     completed = run_python("-m", "gmongo", "-m", "program", "x")
     assert (completed.stdout, completed.stderr) == ("__main__ ['x'] True True\n", "")
 
@@ -103,8 +103,8 @@ def rows_of(request, tmp_path, monkeypatch):
     return read
 
 
-def test_check_reports_used_and_missing_names(program, rows_of):
-    completed = run_python("-m", "gmongo", "--check", program(IMPORTS_PROGRAM))
+def test_check_reports_used_and_missing_names(write_program, rows_of):
+    completed = run_python("-m", "gmongo", "--check", write_program(IMPORTS_PROGRAM))
     assert completed.returncode == 3
     rows = rows_of(completed.stderr)
     rows.pop("name", None)
@@ -134,8 +134,8 @@ ATTRIBUTES_PROGRAM = """
 """
 
 
-def test_check_reports_missing_attributes_of_objects(program, rows_of):
-    completed = run_python("-m", "gmongo", "--check", program(ATTRIBUTES_PROGRAM))
+def test_check_reports_missing_attributes_of_objects(write_program, rows_of):
+    completed = run_python("-m", "gmongo", "--check", write_program(ATTRIBUTES_PROGRAM))
     assert completed.stdout == "[False, True, False, False, False, True, False, False]\n"
     rows = {name: state for name, (state, _) in rows_of(completed.stderr).items() if state not in ("yes", "available")}
     assert rows == {
@@ -155,14 +155,14 @@ def test_check_reports_missing_attributes_of_objects(program, rows_of):
     ("ending", "status"),
     [("", 0), ("raise SystemExit(5)", 5), ("import pymongo.message", 1), ("raise KeyboardInterrupt", -2)],
 )
-def test_check_prints_report_after_any_end_of_program(program, ending, status):
-    completed = run_python("-m", "gmongo", "--check", program(f"import pymongo\npymongo.MongoClient\n{ending}"))
+def test_check_prints_report_after_any_end_of_program(write_program, ending, status):
+    completed = run_python("-m", "gmongo", "--check", write_program(f"import pymongo\npymongo.MongoClient\n{ending}"))
     assert completed.returncode == status
     assert "pymongo.MongoClient" in completed.stderr
 
 
-def test_alias_modules_are_plain_modules_without_check_option(program):
+def test_alias_modules_are_plain_modules_without_check_option(write_program):
     completed = run_python(
-        "-m", "gmongo", program("import pymongo, types\nprint(type(pymongo.errors) is types.ModuleType)")
+        "-m", "gmongo", write_program("import pymongo, types\nprint(type(pymongo.errors) is types.ModuleType)")
     )
     assert (completed.stdout, completed.stderr) == ("True\n", "")

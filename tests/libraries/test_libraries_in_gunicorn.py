@@ -69,17 +69,17 @@ def run_visits(name, driver, log, *options):
         ) as host,
     ):
         browser = Browser(host.port())
-        alone = VISITS[name](browser, "one")
+        first_responses = VISITS[name](browser, "one")
         visitors = [gevent.spawn(VISITS[name], browser, f"visitor-{number}") for number in range(8)]
         gevent.joinall(visitors, raise_error=True)
         assert connected_drivers(deployment) == {driver}
         # Send further requests until both workers have replied, because a new worker ignores the
         # signal that ends gunicorn.
-        further = itertools.count(8)
+        visitor_numbers = itertools.count(8)
         while len(set(host.matches(r"answered by <(\d+)>"))) < 2:
-            VISITS[name](browser, f"visitor-{next(further)}")
+            VISITS[name](browser, f"visitor-{next(visitor_numbers)}")
         assert host.end() == 0
         if driver == "gmongo":
             until(lambda: not open_connections(deployment))
         errors = {re.sub("0x[0-9a-f]+", "", line) for line in host.warnings_and_errors}
-        return [alone, *(each.value for each in visitors)], errors
+        return [first_responses, *(each.value for each in visitors)], errors

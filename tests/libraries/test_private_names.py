@@ -10,8 +10,8 @@ from gmongo.testing import DeploymentProcess
 from tests.support.cases import rows
 from tests.support.programs import run_python
 
-# Expressions with a private name of PyMongo. The table also names the libraries that use them, and
-# results from a search in the distributions that require PyMongo.
+# Expressions with a private name of PyMongo. For each expression, the table lists the libraries that
+# use the name. A search in the distributions that require PyMongo found the names.
 EXPRESSIONS = [row["expression"] for row in rows(__file__, "names")]
 # Flask-PyMongo uses this name of an older version of PyMongo.
 OLDER_EXPRESSIONS = ["client.a.b._Collection__database == client.a"]

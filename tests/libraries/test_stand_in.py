@@ -56,8 +56,8 @@ def test_each_public_module_of_both_drivers_has_alias():
         "import pkgutil, pymongo; print(*(each.name for each in pkgutil.iter_modules(pymongo.__path__)))", ""
     )
     # PyMongo's module `auth` is private.
-    common = {*gmongo_modules} & {*pymongo_modules.split()} - {"auth"}
-    assert [name for name in common if f"pymongo.{name}" not in ALIASES] == []
+    common_names = {*gmongo_modules} & {*pymongo_modules.split()} - {"auth"}
+    assert [name for name in common_names if f"pymongo.{name}" not in ALIASES] == []
 
 
 @since(".".join(PYMONGO_VERSION.split(".")[:2]))
@@ -67,11 +67,11 @@ def test_stand_in_has_each_public_name_of_pymongo():
         modules = {{name: importlib.import_module(name) for name in {["pymongo", *ALIASES]!r}}}
         print(json.dumps({{name: list(getattr(module, "__all__", ())) for name, module in modules.items()}}))
     """
-    public = json.loads(run(listing, first_line=""))
+    public_names = json.loads(run(listing, first_line=""))
     lookup = f"""
         import importlib
         missing = []
-        for module, names in {public!r}.items():
+        for module, names in {public_names!r}.items():
             found = importlib.import_module(module)
             missing += [f"{{module}}.{{name}}" for name in names if not hasattr(found, name)]
         print(*missing)
@@ -127,7 +127,7 @@ LOGGER_NAMES_PROGRAM = """
         names = set()
         def emit(self, record):
             self.names.add(record.name)
-    {configured}
+    {configuration}
     with pymongo.MongoClient(os.environ["MONGODB_URI"]) as client:
         client.test.command("ping")
     print(sorted(NameHandler.names))
@@ -135,8 +135,8 @@ LOGGER_NAMES_PROGRAM = """
 
 
 @with_cases
-def test_logger_names_equal_names_of_pymongo(configured, expected, uri):
-    program = LOGGER_NAMES_PROGRAM.format(configured=configured)
+def test_logger_names_equal_names_of_pymongo(configuration, expected, uri):
+    program = LOGGER_NAMES_PROGRAM.format(configuration=configuration)
     assert run(program, uri=uri) == str(expected)
     assert run(program, first_line="", uri=uri) == str(expected)  # with PyMongo instead of the stand-in
 
@@ -159,8 +159,8 @@ def test_stand_in_renames_all_loggers_of_gmongo():
     assert run(program) == ""
 
 
-@pytest.mark.parametrize("used", ["ping()", "pass"], ids=["used at import", "not used at import"])
-def test_client_of_unpatched_process_raises_invalid_operation_in_thread(used, uri):
+@pytest.mark.parametrize("call_at_import", ["ping()", "pass"], ids=["used at import", "not used at import"])
+def test_client_of_unpatched_process_raises_invalid_operation_in_thread(call_at_import, uri):
     # The import must not warn, because an application server may import the application before the
     # fork and the monkey-patch.
     program = f"""
@@ -171,7 +171,7 @@ def test_client_of_unpatched_process_raises_invalid_operation_in_thread(used, ur
                 print(client.test.command("ping"))
             except pymongo.errors.InvalidOperation as error:
                 print(error)
-        {used}
+        {call_at_import}
         thread = threading.Thread(target=ping)
         thread.start()
         thread.join()

@@ -14,7 +14,7 @@ from tests.support.programs import TIMEOUT
 
 pytestmark = pytest.mark.long
 
-PRINT_PATH = "import sys; print(sys.path); print(sys.argv)\n"
+PRINT_PATH_PROGRAM = "import sys; print(sys.path); print(sys.argv)\n"
 PROGRAMS = {
     "current directory": ("prog.py",),
     "other directory": ("../app/prog.py",),
@@ -46,21 +46,21 @@ def folders(tmp_path_factory):
     for folder in ("app", "here", "here/pack"):
         (root / folder).mkdir()
     for program in ("app/prog.py", "app/__main__.py", "here/prog.py", "here/pack/__main__.py", "here/pack/inner.py"):
-        (root / program).write_text(PRINT_PATH)
+        (root / program).write_text(PRINT_PATH_PROGRAM)
     (root / "here" / "pack" / "__init__.py").touch()
     (root / "here" / "link.py").symlink_to("../app/prog.py")
     (root / "linked").symlink_to("app")
     with zipfile.ZipFile(root / "app.zip", "w") as archive:
-        archive.writestr("__main__.py", PRINT_PATH)
+        archive.writestr("__main__.py", PRINT_PATH_PROGRAM)
     return root
 
 
 def run(folders, variables, *arguments):
-    inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")}
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")}
     return subprocess.run(
         [sys.executable, *(each.format(root=folders) for each in arguments)],
         cwd=folders / "here",
-        env={**inherited, **{name: value.format(root=folders) for name, value in variables.items()}},
+        env={**environment, **{name: value.format(root=folders) for name, value in variables.items()}},
         capture_output=True,
         text=True,
         timeout=TIMEOUT,

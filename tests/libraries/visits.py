@@ -30,11 +30,11 @@ class Browser:
         with socket.create_connection(("127.0.0.1", self._port)) as connection:
             connection.sendall("\r\n".join(head).encode() + content)
             response = b"".join(iter(lambda: connection.recv(65536), b""))
-        headers, _, received = response.partition(b"\r\n\r\n")
+        headers, _, response_body = response.partition(b"\r\n\r\n")
         status = int(headers.split()[1])
         if b"application/json" in headers:
-            return status, json.loads(received)
-        return status, received if status < 400 else None
+            return status, json.loads(response_body)
+        return status, response_body if status < 400 else None
 
 
 def visit_gallery(browser: Browser, name: str) -> list[Any]:
@@ -62,13 +62,13 @@ def visit_journal(browser: Browser, name: str) -> list[Any]:
         browser("PUT", f"/authors/{name}"),
         browser("PUT", f"/authors/{'x' * 41}"),
     ]
-    posted = [
+    post_responses = [
         browser("POST", f"/authors/{name}/posts", {"title": f"{name} {number}", "tags": [f"{name}-tag"] * number})
         for number in range(3)
     ]
-    responses += [status for status, _ in posted]
+    responses += [status for status, _ in post_responses]
     for text in ("good", "bad"):
-        responses.append(browser("POST", f"/posts/{posted[0][1]['id']}/comments", {"text": text}))
+        responses.append(browser("POST", f"/posts/{post_responses[0][1]['id']}/comments", {"text": text}))
     responses += [
         browser("GET", f"/posts?word={name}-tag"),
         browser("GET", f"/posts?word={name}"),

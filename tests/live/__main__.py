@@ -37,8 +37,8 @@ PARTS: dict[str, Callable[[Target, Report, argparse.Namespace], None]] = {
         target, report, options.calls, options.seed
     ),
     calls.PART: lambda target, report, options: calls.run(target, report, options.case),
-    campaigns.CAMPAIGN: lambda target, report, options: campaigns.run(target, report, options.steps, options.seed),
-    campaigns.MAIN_JOB: lambda target, report, options: campaigns.run_example_application(target, report),
+    campaigns.CAMPAIGN_PART: lambda target, report, options: campaigns.run(target, report, options.steps, options.seed),
+    campaigns.MAIN_JOB_PART: lambda target, report, options: campaigns.run_example_application(target, report),
     **_DISPOSABLE_PARTS,
 }
 
@@ -72,8 +72,8 @@ def main(arguments: list[str]) -> int:
     parser = _create_parser()
     options = parser.parse_args(arguments)
     if options.mongod is not None:
-        choices = {name: getattr(options, name) for name in ("program", "tls", "mechanism", "compressor")}
-        with run_mongod(options.mongod, api_version=options.api_version, **choices) as deployment:
+        mongod_options = {name: getattr(options, name) for name in ("program", "tls", "mechanism", "compressor")}
+        with run_mongod(options.mongod, api_version=options.api_version, **mongod_options) as deployment:
             options.uri, options.disposable = deployment.uri, deployment.name
             return _run_all(parser, options, deployment)
     if not options.uri:
@@ -124,7 +124,7 @@ def _properties_of_run(target: Target) -> dict[str, Any]:
         "gmongo": gmongo.version,
         "Python": sys.version.split()[0],
         "disposable": target.disposable,
-        "databases": f"{target.run}_*",
+        "databases": f"{target.database_prefix}_*",
     }
 
 

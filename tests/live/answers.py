@@ -18,9 +18,9 @@ DOCUMENTED_PART, RANDOM_PART = "documented answers", "random calls"
 
 # Error codes with which a server rejects an unsupported command or stage: CommandNotFound,
 # CommandNotSupported, InvalidPipelineOperator, NotImplemented, and the code of unknown stages.
-_UNKNOWN_CODES = frozenset({59, 115, 168, 238, 40324})
+_UNSUPPORTED_CODES = frozenset({59, 115, 168, 238, 40324})
 # Error codes with which a standalone rejects transactions, snapshot reads and change streams.
-_UNKNOWN_CODES_OF_STANDALONE = frozenset({20, 123, 40573})
+_UNSUPPORTED_CODES_OF_STANDALONE = frozenset({20, 123, 40573})
 
 
 def compare_recorded_replies(target: Target, report: Report, name_part: str) -> None:
@@ -29,7 +29,7 @@ def compare_recorded_replies(target: Target, report: Report, name_part: str) -> 
     :param name_part: Compare only the cases whose name contains this text.
     """
     database = target.open_database("answers")
-    unknown_codes = _UNKNOWN_CODES | _UNKNOWN_CODES_OF_STANDALONE if target.topology == "single" else _UNKNOWN_CODES
+    codes = _UNSUPPORTED_CODES | _UNSUPPORTED_CODES_OF_STANDALONE if target.topology == "single" else _UNSUPPORTED_CODES
     for case in (each for each in cases() if name_part in each.name):
         with report.case(DOCUMENTED_PART, case.name):
             if _version_numbers(target.version) < _version_numbers(case.version):
@@ -37,7 +37,7 @@ def compare_recorded_replies(target: Target, report: Report, name_part: str) -> 
             replies = run_case(case, database)
             description = difference(case.expected, replies)
             if description:
-                _raise_if_unknown(replies, unknown_codes)
+                _skip_if_unsupported(replies, codes)
                 raise DifferenceError(description)
 
 
@@ -45,7 +45,7 @@ def _version_numbers(version: str) -> list[int]:
     return [int(part) for part in version.split(".")[:2]]
 
 
-def _raise_if_unknown(reply: object, codes: frozenset[int], owner: str = "server") -> None:
+def _skip_if_unsupported(reply: object, codes: frozenset[int], owner: str = "server") -> None:
     for code in sorted(codes & _error_codes(reply)):
         raise Skip(f"the {owner} does not support the case (error {code})")
 
@@ -60,24 +60,24 @@ def _error_codes(reply: object) -> set[object]:
     return set()
 
 
-def compare_random_calls(target: Target, report: Report, calls: int, seed: int) -> None:
+def compare_random_calls(target: Target, report: Report, call_count: int, seed: int) -> None:
     """Send random commands to the server and to the simulation, and compare the replies.
 
-    :param calls: Number of random commands.
+    :param call_count: Number of random commands.
     """
     grammar = Grammar(random.Random(seed))
     with simulation() as simulated:
-        sides = target.open_database("drawn"), simulated
-        for number in range(calls):
+        databases = target.open_database("drawn"), simulated
+        for number in range(call_count):
             case = grammar.case("reads")
             fields = {**case, "run": case["run"][:1]}
             with report.case(RANDOM_PART, f"{number}, seed {seed}: {to_line(fields['run'])}"):
-                drawn = Case("drawn", fields)
-                answers = (run_case(drawn, side)[0] for side in sides)
+                random_case = Case("drawn", fields)
+                answers = (run_case(random_case, database)[0] for database in databases)
                 replies = (without_documented_differences(fields["run"], each) for each in answers)
                 server_reply, simulated_reply = replies
-                _raise_if_unknown(server_reply, _UNKNOWN_CODES)
-                _raise_if_unknown(simulated_reply, _UNKNOWN_CODES, "simulation")
+                _skip_if_unsupported(server_reply, _UNSUPPORTED_CODES)
+                _skip_if_unsupported(simulated_reply, _UNSUPPORTED_CODES, "simulation")
                 if difference(server_reply, simulated_reply):
                     text = f"server reply: {to_line(server_reply)}, simulation reply: {to_line(simulated_reply)}"
                     raise DifferenceError(f"{text}; {to_line(fields)}")

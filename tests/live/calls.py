@@ -37,15 +37,15 @@ def run(target: Target, report: Report, source_part: str) -> None:
     if target.has_tls:
         raise Skip("the recording proxy does not support TLS")
     with _call_runner(target) as runner, _simulated_call_runner(target) as simulated, redirect_stderr(io.StringIO()):
-        foreign_databases = set(target.client.list_database_names()) - SYSTEM_DATABASES - {target.database("calls")}
+        foreign_names = set(target.client.list_database_names()) - SYSTEM_DATABASES - {target.db_name("calls")}
         for call in (call for path in sorted(_TABLES_FOLDER.glob("*.txt")) for call in read_calls(path)):
             if source_part not in call.source:
                 continue
             with report.case(PART, f"{call.name}: {call.source}"):
-                _compare(call.source.replace(DATABASE, target.database("calls")), runner, simulated, foreign_databases)
+                _compare(call.source.replace(DATABASE, target.db_name("calls")), runner, simulated, foreign_names)
 
 
-def _compare(source: str, runner: CallRunner, simulated: CallRunner, foreign_databases: Collection[str]) -> None:
+def _compare(source: str, runner: CallRunner, simulated: CallRunner, foreign_names: Collection[str]) -> None:
     try:
         theirs, ours = runner.compare(source)
         if explaining_differences(source, theirs, ours) is None:
@@ -55,7 +55,7 @@ def _compare(source: str, runner: CallRunner, simulated: CallRunner, foreign_dat
     except ForeignDatabaseError as refusal:
         raise Skip(f"not without --disposable: {refusal}") from None
     check_outcomes(source, theirs, ours)
-    if any(f"('str', {name!r})" in repr(ours.returned) for name in foreign_databases):
+    if any(f"('str', {name!r})" in repr(ours.returned) for name in foreign_names):
         raise Skip("the call returns the names of databases that do not belong to the run")
     simulation = simulated.run_gmongo_call(source)
     if not (are_equal(ours.error, simulation.error) and are_equal(ours.returned, simulation.returned)):
@@ -79,7 +79,7 @@ def _call_runner(target: Target) -> Iterator[CallRunner]:
     own_options = [each for each in uri.partition("?")[2].split("&") if each not in ("", "loadBalanced=true")]
     options = "&".join([*own_options, _options(target)])
     runner = CallRunner(
-        (host, int(port)), "a server in use", None, target.database("calls"), not target.disposable, login + at, options
+        (host, int(port)), "a server in use", None, target.db_name("calls"), not target.disposable, login + at, options
     )
     try:
         yield runner
@@ -96,7 +96,7 @@ def _simulated_call_runner(target: Target) -> Iterator[Any]:
     version = "{}.{}".format(*min(max(release, OLDEST_VERSION), NEWEST_VERSION))
     with DeploymentProcess(*_DEPLOYMENT_ARGUMENTS[target.topology], "--version", version) as deployment:
         (address,) = parse_uri(deployment.uri)["nodelist"]
-        runner = CallRunner(address, "simulation", database=target.database("calls"), options=_options(target))
+        runner = CallRunner(address, "simulation", database=target.db_name("calls"), options=_options(target))
         try:
             yield runner
         finally:

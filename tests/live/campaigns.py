@@ -22,11 +22,11 @@ from tests.live.report import Report, Skip
 from tests.live.target import Target
 from tests.support.programs import run_python
 
-CAMPAIGN, MAIN_JOB = "campaign", "main job"
+CAMPAIGN_PART, MAIN_JOB_PART = "campaign", "main job"
 _OUTAGE_SECONDS = 3.0  # Seconds for which a member is down. An election takes less time.
 _RECOVERY_SECONDS = 60.0  # Seconds in which the deployment must recover after a fault.
 # Seconds in which the servers must end the transactions and cursors of the run.
-_REMAINS_SECONDS = 10.0
+_CLEANUP_SECONDS = 10.0
 _INTERRUPT_COUNT = 500
 _KEY_NOT_FOUND = 211
 _TOPOLOGIES = {"single": "standalone", "replicaset": "replica-set"}
@@ -38,13 +38,13 @@ class LiveStep(Step):
     If the deployment is not disposable, the step causes no server faults.
     """
 
-    def __init__(self, target: Target, seed: int, number: int, interrupts: int) -> None:
-        super().__init__(_TOPOLOGIES.get(target.topology, target.topology), seed, number, interrupts)
-        self.database, self.options = target.database(f"work_{number}"), target.options
+    def __init__(self, target: Target, seed: int, number: int, interrupt_limit: int) -> None:
+        super().__init__(_TOPOLOGIES.get(target.topology, target.topology), seed, number, interrupt_limit)
+        self.database, self.options = target.db_name(f"work_{number}"), target.options
         self._target = target
         self._is_restarting = False
 
-    def _start(self) -> Any:
+    def _start_deployment(self) -> Any:
         network = SimpleNamespace(random=None, latency=0)
         return nullcontext(SimpleNamespace(uri=self._target.uri, network=network, members=[None], close=lambda: None))
 
@@ -75,8 +75,8 @@ class LiveStep(Step):
         gevent.sleep(_OUTAGE_SECONDS)
 
     def _random_member(self) -> Server:
-        """Return the primary in two of three calls, because the loss of a primary affects most
-        operations.
+        """Return the primary with a probability of 0.67, and otherwise any random member. The loss
+        of a primary affects most operations.
         """
         assert self._target.replica_set is not None
         members = self._target.replica_set.members
@@ -86,9 +86,9 @@ class LiveStep(Step):
         # For getMore, the fail point must close the connection. With an error code, the cursor
         # would stay open on the server, although a real error of getMore closes the cursor.
         name = self.rng.choice(("find", "insert", "update", "getMore"))
-        is_closed = name == "getMore" or self.rng.random() < 0.3
+        closes_connection = name == "getMore" or self.rng.random() < 0.3
         data: dict[str, Any] = {"failCommands": [name]}
-        data |= {"closeConnection": True} if is_closed else {"errorCode": self.rng.choice((11600, 91))}
+        data |= {"closeConnection": True} if closes_connection else {"errorCode": self.rng.choice((11600, 91))}
         with suppress(PyMongoError):
             self._target.set_fail_point("failCommand", {"times": self.rng.choice((1, 5))}, data)
 
@@ -124,7 +124,7 @@ class LiveStep(Step):
         With access control, a restarted member must first receive these keys.
         """
         try:
-            self._target.direct(host).admin.command("ping")
+            self._target.direct_client(host).admin.command("ping")
         except PyMongoError as error:
             return getattr(error, "code", None) != _KEY_NOT_FOUND
         return True
@@ -142,26 +142,26 @@ class LiveStep(Step):
                 break
             # On a busy machine, missed heartbeats may have caused an election.
             except PyMongoError as error:
-                transient = isinstance(error, AutoReconnect) or getattr(error, "code", None) == _KEY_NOT_FOUND
-                if not transient or monotonic() > deadline:
+                is_transient = isinstance(error, AutoReconnect) or getattr(error, "code", None) == _KEY_NOT_FOUND
+                if not is_transient or monotonic() > deadline:
                     raise
                 gevent.sleep(0.1)
 
     def _check_open_transactions_and_cursors(self) -> None:
         if not self._target.disposable or self._target.topology not in _TOPOLOGIES:
             return
-        deadline = monotonic() + _REMAINS_SECONDS
-        while remains := {
-            host: left
+        deadline = monotonic() + _CLEANUP_SECONDS
+        while open_objects := {
+            host: open_on_host
             for host in self._target.hosts
-            if any((left := self._open_transactions_and_cursors(host)).values())
+            if any((open_on_host := self._open_transactions_and_cursors(host)).values())
         }:
             if monotonic() > deadline:
-                raise Violation(f"on the servers after {_REMAINS_SECONDS:g} s: {remains}")
+                raise Violation(f"on the servers after {_CLEANUP_SECONDS:g} s: {open_objects}")
             gevent.sleep(0.2)
 
     def _open_transactions_and_cursors(self, host: str) -> dict[str, Any]:
-        client = self._target.direct(host)
+        client = self._target.direct_client(host)
         transactions = client.admin.command("serverStatus").get("transactions", {}).get("currentOpen", 0)
         run_filter = {"cursor": {"$exists": True}, "ns": {"$regex": f"^{self.database}\\."}}
         stages = [{"$currentOp": {"idleCursors": True, "allUsers": True}}, {"$match": run_filter}]
@@ -176,23 +176,23 @@ class LiveStep(Step):
         return {"transactions": transactions, "cursors": cursors}
 
 
-def run(target: Target, report: Report, steps: int, seed: int) -> None:
+def run(target: Target, report: Report, step_count: int, seed: int) -> None:
     """Run operations in this process and in forked processes.
 
     Random kills and timeouts interrupt the operations.
 
-    :param steps: Number of steps. Each step uses a new client.
+    :param step_count: Number of steps. Each step uses a new client.
     """
-    for number in range(steps):
-        with report.case(CAMPAIGN, f"step {number}, seed {seed}"), silent_stderr():
+    for number in range(step_count):
+        with report.case(CAMPAIGN_PART, f"step {number}, seed {seed}"), silent_stderr():
             LiveStep(target, seed, number, _INTERRUPT_COUNT).run()
 
 
 def run_example_application(target: Target, report: Report) -> None:
     """Run the example web application in gunicorn, and send the requests of several visitors."""
-    with report.case(MAIN_JOB, "gunicorn with gevent workers"):
+    with report.case(MAIN_JOB_PART, "gunicorn with gevent workers"):
         if target.options:
             raise Skip("the client of the main job reads its options from the connection string only")
-        uri = target.uri_with_hosts(database=target.database("notes"))
+        uri = target.uri_with_hosts(database=target.db_name("notes"))
         completed = run_python("-m", "examples.main_job", "--requests", "200", uri=uri, timeout=200)
         assert completed.returncode == 0, f"{completed.stdout[-1000:]}{completed.stderr[-1000:]}"

@@ -66,13 +66,13 @@ def run_mongod(
     options = {"compressors": compressor} if compressor else {}
     if member_count:
         with EmbeddedReplicaSet(member_count, program=program, **settings) as deployment:
-            yield StartedDeployment(_uri(deployment.uri, mechanism, options), deployment.name, deployment)
+            yield StartedDeployment(_prepare_uri(deployment.uri, mechanism, options), deployment.name, deployment)
     else:
         with EmbeddedDatabase(engine="mongod", program=program, **settings) as database:
-            yield StartedDeployment(_uri(database.uri, mechanism, options), f"127.0.0.1:{database.port}", None)
+            yield StartedDeployment(_prepare_uri(database.uri, mechanism, options), f"127.0.0.1:{database.port}", None)
 
 
-def _uri(uri: str, mechanism: str | None, options: dict[str, str]) -> str:
+def _prepare_uri(uri: str, mechanism: str | None, options: dict[str, str]) -> str:
     if mechanism == "MONGODB-X509":
         certificate = certificates().issue("runner@example.com", common_name="runner")
         _create_certificate_user(uri, certificate)

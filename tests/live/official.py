@@ -11,7 +11,7 @@ from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, OperationFailure
 from tests.live.report import Report, Skip
 from tests.live.target import Target
-from tests.spec.unified.deployments import HARMLESS_CODES, RunningDeployment
+from tests.spec.unified.deployments import IGNORED_ERROR_CODES, RunningDeployment
 from tests.spec.unified.requirements import DeploymentProperties, Setting, unmet_requirements
 from tests.spec.unified.runner import Run
 from tests.spec.unified.schema import check
@@ -20,11 +20,11 @@ from tests.spec.unified.suites import CLIENT_OPTIONS, passing_files, read_file
 
 PART = "official unified tests"
 MAX_ATTEMPTS = 5
-# Words in cases that may fail on a busy machine, for two reasons. A short timeout may expire too
+# Pattern for cases that may fail on a busy machine, for two reasons. A short timeout may expire too
 # early. The fail point `failBeforeCommit` closes the connection, but a busy server continues to
 # insert documents. After the end of the fail point, the server also commits the inserted documents.
-_SPEED_WORDS = re.compile("blockTimeMS|imeoutMS|failBeforeCommit")
-_TIME_NAME = re.compile(".*(?:imeMS|imeoutMS|FrequencyMS)|ms")
+_SPEED_PATTERN = re.compile("blockTimeMS|imeoutMS|failBeforeCommit")
+_TIME_KEY_PATTERN = re.compile(".*(?:imeMS|imeoutMS|FrequencyMS)|ms")
 _SEVERAL_MEMBERS_WORDS = ("replSetStepDown", "Topology lifecycle")
 
 
@@ -35,8 +35,8 @@ class ExistingDeployment(RunningDeployment):
         self._target = target
         self.setting = Setting(target.topology, target.version)
         self._uri_of_one = target.uri_of_one_mongos()
-        has_several = (target.topology == "sharded" and len(target.hosts) > 1) or target.has_services
-        self._uri_of_several = target.uri if has_several else None
+        has_several_mongos = (target.topology == "sharded" and len(target.hosts) > 1) or target.has_services
+        self._uri_of_several = target.uri if has_several_mongos else None
         # As on a simulated deployment, the internal client connects to only one mongos.
         self.internal: MongoClient[Any] = MongoClient(self._uri_of_one, **target.options)
 
@@ -65,7 +65,7 @@ class ExistingDeployment(RunningDeployment):
         return self._target.uri_with_hosts("{}:{}".format(*primary) if primary else self._target.hosts[0])
 
     def configure_fail_point(self, address: str, command: Mapping[str, Any]) -> None:
-        self._target.direct(address).admin.command(command)
+        self._target.direct_client(address).admin.command(command)
 
     def disable_fail_points(self, names: set[str]) -> None:
         """Disable the fail points `names` on all servers."""
@@ -78,7 +78,7 @@ class ExistingDeployment(RunningDeployment):
             try:
                 client.admin.command({"killAllSessions": []})
             except OperationFailure as error:
-                if error.code not in HARMLESS_CODES:
+                if error.code not in IGNORED_ERROR_CODES:
                     raise
 
     def synchronize_mongos(self, document: Mapping[str, Any]) -> None:
@@ -93,7 +93,7 @@ class ExistingDeployment(RunningDeployment):
 
     def _mongos_clients(self) -> Iterable[MongoClient[Any]]:
         if self.setting.topology == "sharded":
-            return [self._target.direct(host) for host in self._target.hosts]
+            return [self._target.direct_client(host) for host in self._target.hosts]
         return [self.internal]
 
     def close(self) -> None:
@@ -105,8 +105,8 @@ def run(target: Target, report: Report, name_part: str) -> None:
 
     :param name_part: Run only the cases whose name contains this text.
     """
-    live, properties = ExistingDeployment(target), target.properties()
-    live.kill_sessions()
+    deployment, properties = ExistingDeployment(target), target.properties()
+    deployment.kill_sessions()
     try:
         for file in passing_files():
             for index, case in enumerate(file.document["tests"]):
@@ -117,13 +117,13 @@ def run(target: Target, report: Report, name_part: str) -> None:
                         _skip_without_members(target, case)
                         check(file.document)
                         options = {**CLIENT_OPTIONS, **target.options}
-                        _run_case(live, partial(read_file, file), index, options, remarks)
+                        _run_case(deployment, partial(read_file, file), index, options, remarks)
     finally:
-        live.close()
+        deployment.close()
 
 
 def _run_case(
-    live: ExistingDeployment,
+    deployment: ExistingDeployment,
     read_document: Callable[[], dict[str, Any]],
     index: int,
     options: dict[str, Any],
@@ -132,19 +132,22 @@ def _run_case(
     """Run a case.
 
     Repeat a failed case if its outcome depends on the speed of the machine, or if an election took
-    place. Each attempt doubles all times of the case. The times keep their ratios, so a fault of the
-    driver fails each attempt.
+    place. Each repetition doubles all times of the case. The times keep their ratios, so a fault of
+    the driver fails each attempt.
     """
     for attempt in range(1, MAX_ATTEMPTS + 1):
-        document, election_id = multiply_times(read_document(), 2 ** (attempt - 1)), live.election_id()
+        document, election_id = (
+            multiply_times(read_document(), 2 ** (attempt - 1)),
+            deployment.election_id(),
+        )
         try:
-            return Run(live, document, document["tests"][index], options).run()
+            return Run(deployment, document, document["tests"][index], options).run()
         except Skip:
             raise
         except Exception as error:
             text = f"{document['tests'][index]} {document.get('createEntities')}"
-            is_disturbed = live.election_id() != election_id and "replSetStepDown" not in text
-            if not (is_disturbed or _SPEED_WORDS.search(text)) or attempt == MAX_ATTEMPTS:
+            is_disturbed = deployment.election_id() != election_id and "replSetStepDown" not in text
+            if not (is_disturbed or _SPEED_PATTERN.search(text)) or attempt == MAX_ATTEMPTS:
                 raise
             remarks.append(f"repeated after {type(error).__name__}: {error}")
 
@@ -155,7 +158,7 @@ def multiply_times(value: Any, factor: int, is_time: bool = False) -> Any:
     """
     if isinstance(value, dict):
         return {
-            key: multiply_times(inner, factor, is_time or _TIME_NAME.fullmatch(key) is not None)
+            key: multiply_times(inner, factor, is_time or _TIME_KEY_PATTERN.fullmatch(key) is not None)
             for key, inner in value.items()
         }
     if isinstance(value, list):
@@ -171,12 +174,15 @@ def _skip_without_members(target: Target, case: Mapping[str, Any]) -> None:
 
 
 def _skip_by_requirements(
-    file_name: str, document: Mapping[str, Any], case: Mapping[str, Any], properties: DeploymentProperties
+    file_name: str,
+    document: Mapping[str, Any],
+    case: Mapping[str, Any],
+    properties: DeploymentProperties,
 ) -> None:
     for level in (document.get("runOnRequirements"), case.get("runOnRequirements")):
-        lacking = _unmet_requirements(level, properties)
-        if lacking:
-            raise Skip(f"requirement: {lacking}")
+        unmet = _unmet_requirements(level, properties)
+        if unmet:
+            raise Skip(f"requirement: {unmet}")
     if "skipReason" in case:
         raise Skip(f"{SKIPPED_BY_TEST}: {case['skipReason']}")
     words = words_of(document.get("createEntities")) | words_of(case)
@@ -188,6 +194,6 @@ def _skip_by_requirements(
 def _unmet_requirements(level: Sequence[Mapping[str, Any]] | None, properties: DeploymentProperties) -> str:
     """Return the requirements that the deployment does not satisfy, as text.
 
-    If no alternative is satisfied, return the alternative with the fewest unsatisfied requirements.
+    If no alternative is satisfied, return the unsatisfied requirements of the nearest alternative.
     """
     return "; ".join(min((unmet_requirements(each, properties) for each in level), key=len)) if level else ""

@@ -32,7 +32,7 @@ _KINDS = {"standalone": "single", "replica_set": "replicaset", "sharded": "shard
 _MEMBER_COUNTS = {"replica_set": 3, "sharded": 2, "load_balanced": 2}
 
 
-class Commands(Recorder):
+class CommandRecorder(Recorder):
     """Recorder of the commands that all clients of the tests have sent.
 
     The class replaces the command log of a simulated deployment.
@@ -50,7 +50,7 @@ class LiveDeployment:
     :param one_mongos: True if clients connect to only one mongos.
     """
 
-    def __init__(self, target: Target, commands: Commands, one_mongos: bool) -> None:
+    def __init__(self, target: Target, commands: CommandRecorder, one_mongos: bool) -> None:
         self._target, self.commands = target, commands
         self.uri = target.uri_of_one_mongos() if one_mongos else target.uri
         primary = target.client.primary
@@ -71,7 +71,7 @@ class LiveDeployment:
         self._target.disable_fail_points(*self._names)
 
 
-class _Results:
+class _ResultPlugin:
     """Pytest plugin that marks each test with ``real_time``, and adds the outcome of the test to the
     report.
     """
@@ -118,12 +118,12 @@ def run(target: Target, report: Report, name_part: str) -> None:
     ]
     with pytest.MonkeyPatch.context() as patch:
         _replace_deployments(target, patch)
-        results = _Results(report)
+        results = _ResultPlugin(report)
         pytest.main([*files, *options], plugins=[results])
         while results.tests_to_repeat:
-            repeated, results.tests_to_repeat = results.tests_to_repeat, []
+            tests, results.tests_to_repeat = results.tests_to_repeat, []
             results.attempts += 1
-            pytest.main([*repeated, *options], plugins=[results])
+            pytest.main([*tests, *options], plugins=[results])
 
 
 def _replace_deployments(target: Target, patch: pytest.MonkeyPatch) -> None:
@@ -131,9 +131,9 @@ def _replace_deployments(target: Target, patch: pytest.MonkeyPatch) -> None:
 
     Record the commands of all clients.
     """
-    commands, make = Commands(), clients.make_client
+    commands, original_make_client = CommandRecorder(), clients.make_client
 
-    def start(kind: str, members: int | None = None, **settings: Any) -> LiveDeployment:
+    def start_deployment(kind: str, members: int | None = None, **settings: Any) -> LiveDeployment:
         members = members or _MEMBER_COUNTS.get(kind, 1)
         if target.topology != _KINDS[kind]:
             pytest.skip(f"the test needs a deployment of the kind {_KINDS[kind]}")
@@ -143,15 +143,15 @@ def _replace_deployments(target: Target, patch: pytest.MonkeyPatch) -> None:
             pytest.skip("the test needs more servers")
         return LiveDeployment(target, commands, members == 1)
 
-    def make_recorded(host: Any, recorder: Any, heartbeat_interval: float | None = None, **options: Any) -> Any:
-        recorded = {"event_listeners": [recorder, commands], **target.options, **options}
-        return make(host, recorder, heartbeat_interval, **recorded)
+    def make_recorded_client(host: Any, recorder: Any, heartbeat_interval: float | None = None, **options: Any) -> Any:
+        recorded_options = {"event_listeners": [recorder, commands], **target.options, **options}
+        return original_make_client(host, recorder, heartbeat_interval, **recorded_options)
 
-    def refuse(self: Any, *arguments: Any, **options: Any) -> None:
+    def skip_test(self: Any, *arguments: Any, **options: Any) -> None:
         pytest.skip("the test needs a scripted server")
 
     for kind in _KINDS:
-        patch.setattr(Deployment, kind, partial(start, kind))
-    patch.setattr(clients, "make_client", make_recorded)
+        patch.setattr(Deployment, kind, partial(start_deployment, kind))
+    patch.setattr(clients, "make_client", make_recorded_client)
     for scripted in (ScriptedServer, ScriptedReplicaSet):
-        patch.setattr(scripted, "__init__", refuse)
+        patch.setattr(scripted, "__init__", skip_test)

@@ -168,8 +168,8 @@ def _table(title: str, headings: list[str], rows: list[list[Any]]) -> str:
     if not rows:
         return f"<h2>{title}</h2><p>None.</p>"
     lines = ["".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in rows]
-    heads = "".join(f"<th>{each}</th>" for each in headings)
-    return f"<h2>{title}</h2><table><tr>{heads}</tr>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"
+    header_row = "".join(f"<th>{each}</th>" for each in headings)
+    return f"<h2>{title}</h2><table><tr>{header_row}</tr>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"
 
 
 def _shortened(text: str, length: int = 300) -> str:

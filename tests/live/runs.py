@@ -25,8 +25,8 @@ from tests.live import campaigns, official, prose_tests
 from tests.live.mongod import MECHANISMS, run_mongod
 
 PROGRAMS_VARIABLE = "GMONGO_MONGODS"
-_OFFICIAL_TESTS = ("--only", official.PART, "--only", prose_tests.PART)
-_TESTS_AND_LOAD = (*_OFFICIAL_TESTS, "--only", campaigns.CAMPAIGN, "--steps", "20")
+_OFFICIAL_OPTIONS = ("--only", official.PART, "--only", prose_tests.PART)
+_CAMPAIGN_OPTIONS = (*_OFFICIAL_OPTIONS, "--only", campaigns.CAMPAIGN_PART, "--steps", "20")
 _TIME_LIMIT = 3600.0  # Time limit of one run in seconds.
 _ANSWERS_MODULE = "tests.simulation.answers"
 _FUZZ_MODULE = "tests.simulation.fuzz"
@@ -38,8 +38,8 @@ class Run(NamedTuple):
 
     :param name: the name of the run in the output.
     :param member_count: the number of members of the replica set; 0 for a standalone.
-    :param arguments: arguments of pytest if the first is a path; a module with arguments if the
-        first is a module name; otherwise arguments of ``tests.live``.
+    :param arguments: arguments of pytest if the first argument is a path; a module name and arguments
+        if the first argument is a module name; otherwise arguments of ``tests.live``.
     """
 
     name: str
@@ -65,8 +65,8 @@ class Run(NamedTuple):
 
 
 CI_RUNS = (
-    Run("official and prose tests, replica set of 3", 3, _OFFICIAL_TESTS),
-    Run("official and prose tests, standalone", 0, _OFFICIAL_TESTS),
+    Run("official and prose tests, replica set of 3", 3, _OFFICIAL_OPTIONS),
+    Run("official and prose tests, standalone", 0, _OFFICIAL_OPTIONS),
     Run("tests of the API, replica set of 1", 1, ("tests/api",)),
     Run("recorded answers, replica set of 1", 1, (_ANSWERS_MODULE,)),
     Run("random commands, replica set of 1", 1, (_FUZZ_MODULE, "--seconds", "60")),
@@ -74,22 +74,22 @@ CI_RUNS = (
 )
 LONG_RUNS = (
     *CI_RUNS,
-    Run("campaign with killed and suspended members", 3, ("--only", campaigns.CAMPAIGN, "--steps", "40")),
-    Run("main job", 3, ("--only", campaigns.MAIN_JOB)),
+    Run("campaign with killed and suspended members", 3, ("--only", campaigns.CAMPAIGN_PART, "--steps", "40")),
+    Run("main job", 3, ("--only", campaigns.MAIN_JOB_PART)),
     Run(
         "switch points and busy loop, replica set of 1",
         1,
         ("tests/gevent/test_switch_points.py", "tests/gevent/test_busy_loop.py", "-n", "2", _OWN_SERVERS_OPTION, "1"),
     ),
-    Run("TLS", 3, ("--tls", *_TESTS_AND_LOAD)),
-    *(Run(f"users, {mechanism}", 3, ("--mechanism", mechanism, *_TESTS_AND_LOAD)) for mechanism in MECHANISMS),
-    *(Run(f"compressor {name}", 3, ("--compressor", name, *_TESTS_AND_LOAD)) for name in ("zlib", "snappy", "zstd")),
+    Run("TLS", 3, ("--tls", *_CAMPAIGN_OPTIONS)),
+    *(Run(f"users, {mechanism}", 3, ("--mechanism", mechanism, *_CAMPAIGN_OPTIONS)) for mechanism in MECHANISMS),
+    *(Run(f"compressor {name}", 3, ("--compressor", name, *_CAMPAIGN_OPTIONS)) for name in ("zlib", "snappy", "zstd")),
     # In a replica set of MongoDB 6.0.5, the members reject the votes of an index build, because the
     # votes have no API version.
     Run(
         "Stable API required, standalone with users",
         0,
-        ("--api-version", "1", "--mechanism", MECHANISMS[1], *_OFFICIAL_TESTS),
+        ("--api-version", "1", "--mechanism", MECHANISMS[1], *_OFFICIAL_OPTIONS),
     ),
 )
 
@@ -100,7 +100,7 @@ def _runs_with_program(path: str) -> list[Run]:
     except EmbeddedDatabaseError as error:
         print(f"skipped: {path}: {str(error).splitlines()[0]}", flush=True)
         return []
-    return [Run(f"MongoDB {version}, replica set of 3", 3, ("--program", path, *_TESTS_AND_LOAD))]
+    return [Run(f"MongoDB {version}, replica set of 3", 3, ("--program", path, *_CAMPAIGN_OPTIONS))]
 
 
 def perform(run: Run) -> bool:
@@ -142,14 +142,14 @@ def main() -> int:
     parser.add_argument("--only", default="", help="runs with these words in their names")
     parser.add_argument("--program", action="append", default=[], help="path of a further mongod, repeatable")
     parser.add_argument("--parallel", type=int, default=2, metavar="N", help="concurrent runs (2)")
-    given = parser.parse_args()
+    options = parser.parse_args()
     program = find_program()
     print(f"mongod {'.'.join(map(str, program.version))}: {program.path}", flush=True)
-    runs = list(CI_RUNS if given.which == "ci" else LONG_RUNS)
-    further_paths = [*given.program, *filter(None, os.environ.get(PROGRAMS_VARIABLE, "").split(os.pathsep))]
+    runs = list(CI_RUNS if options.which == "ci" else LONG_RUNS)
+    further_paths = [*options.program, *filter(None, os.environ.get(PROGRAMS_VARIABLE, "").split(os.pathsep))]
     runs += [run for path in further_paths for run in _runs_with_program(path)]
-    with ThreadPoolExecutor(given.parallel) as pool:
-        outcomes = list(pool.map(perform, [run for run in runs if given.only in run.name]))
+    with ThreadPoolExecutor(options.parallel) as pool:
+        outcomes = list(pool.map(perform, [run for run in runs if options.only in run.name]))
     failed_count = outcomes.count(False)
     print(f"runs: {len(outcomes) - failed_count} passed, {failed_count} failed")
     return int(failed_count > 0)

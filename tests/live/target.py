@@ -71,7 +71,7 @@ class Target:
     ) -> None:
         self.replica_set = replica_set
         self.uri, self.options, self._one_mongos = uri, dict(options or {}), one_mongos
-        self.run = f"gmongo_live_{uuid.uuid4().hex[:8]}"
+        self.database_prefix = f"gmongo_live_{uuid.uuid4().hex[:8]}"
         self.disposable = False
         self._parsed = parse_uri(uri)
         self._restricted_client: RestrictedClient | None = None
@@ -80,7 +80,7 @@ class Target:
         hello = self.client.admin.command("hello")
         self.version = re.match(r"[\d.]*\d", self.client.admin.command("buildInfo")["version"])[0]  # type: ignore[index]
         seeds = ["{}:{}".format(*node) for node in self._parsed["nodelist"]]
-        self.topology = _topology(hello, self._parsed["options"])
+        self.topology = _topology_kind(hello, self._parsed["options"])
         is_replica_set = self.topology == "replicaset"
         self.hosts: list[str] = [*hello["hosts"], *hello.get("passives", ())] if is_replica_set else seeds
         self.has_tls = bool(self._parsed["options"].get("tls"))
@@ -113,7 +113,7 @@ class Target:
         if self.disposable and self.topology == "replicaset":
             self.client.admin.command({"killAllSessions": []})
         for name in self.client.list_database_names():
-            if name not in SYSTEM_DATABASES and (self.disposable or name.startswith(self.run)):
+            if name not in SYSTEM_DATABASES and (self.disposable or name.startswith(self.database_prefix)):
                 self.client.drop_database(name)
 
     def close(self) -> None:
@@ -139,22 +139,22 @@ class Target:
             )
         self.disposable = True
 
-    def database(self, name: str) -> str:
+    def db_name(self, name: str) -> str:
         """Return the name of a database that belongs to the run."""
-        return f"{self.run}_{name}"
+        return f"{self.database_prefix}_{name}"
 
     def open_database(self, name: str) -> Database[Any]:
         """Return an object for a database of the run.
 
-        In a sharded cluster, its client connects to only one mongos, because a cursor exists on
+        In a sharded cluster, the client connects to only one mongos, because a cursor exists on
         only one mongos. If the deployment is not disposable, the client rejects the use of
         databases of other users.
         """
         if self._restricted_client is None:
-            one = self.uri_with_hosts(self.hosts[0]) if self.topology == "sharded" else self._one_mongos or self.uri
-            self._restricted_client = RestrictedClient(one, **self.options)
-            self._restricted_client.permitted_prefix = "" if self.disposable else self.run
-        return self._restricted_client[self.database(name)]
+            uri = self.uri_with_hosts(self.hosts[0]) if self.topology == "sharded" else self._one_mongos or self.uri
+            self._restricted_client = RestrictedClient(uri, **self.options)
+            self._restricted_client.permitted_prefix = "" if self.disposable else self.database_prefix
+        return self._restricted_client[self.db_name(name)]
 
     def uri_with_hosts(self, *hosts: str, database: str = "") -> str:
         """Return a URI that has the given hosts, and the user and the options of the target's URI.
@@ -176,7 +176,7 @@ class Target:
         login = f"{user}@" if user else ""
         return f"mongodb://{login}{','.join(hosts or self.hosts)}/{database}?{'&'.join(options)}"
 
-    def direct(self, host: str) -> MongoClient[Any]:
+    def direct_client(self, host: str) -> MongoClient[Any]:
         """Return a client that is connected to only one server, or to the load balancer."""
         if host not in self._direct_clients:
             is_balanced = self.topology == "load-balanced"
@@ -190,16 +190,16 @@ class Target:
         self, name: str, mode: Any, data: Mapping[str, Any] | None = None, host: str | None = None
     ) -> None:
         """Configure a fail point on one server or on all servers."""
-        more = {"data": dict(data)} if data else {}
+        arguments = {"data": dict(data)} if data else {}
         for each in self.hosts if host is None else [host]:
-            self.direct(each).admin.command("configureFailPoint", name, mode=mode, **more)
+            self.direct_client(each).admin.command("configureFailPoint", name, mode=mode, **arguments)
 
     def disable_fail_points(self, *names: str) -> None:
         """Disable the fail points `names` on all reachable servers."""
         for host in self.hosts:
             for name in names:
                 with suppress(PyMongoError):
-                    self.direct(host).admin.command("configureFailPoint", name, mode="off")
+                    self.direct_client(host).admin.command("configureFailPoint", name, mode="off")
 
     def properties(self) -> DeploymentProperties:
         """Return the properties of the deployment to which the requirements of official tests
@@ -219,7 +219,7 @@ class Target:
         )
 
 
-def _topology(hello: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+def _topology_kind(hello: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     if options.get("loadBalanced"):
         return "load-balanced"
     if hello.get("msg") == "isdbgrid":

@@ -56,17 +56,17 @@ def target(deployment: Deployment) -> Iterator[Target]:
     target.close()
 
 
-def forbidden_commands(deployment: Any, run: str) -> list[str]:
+def forbidden_commands(deployment: Any, prefix: str) -> list[str]:
     """Return the forbidden commands, which use databases of other users or affect the whole
     deployment.
     """
-    foreign = []
+    forbidden = []
     for command in deployment.commands:
         database = command.body.get("$db", "admin")
-        harmless = command.name in HARMLESS_COMMANDS if database in SYSTEM_DATABASES else database.startswith(run)
-        if not harmless or command.name in SERVER_COMMANDS:
-            foreign.append(f"{database}: {command.name}")
-    return foreign
+        is_harmless = command.name in HARMLESS_COMMANDS if database in SYSTEM_DATABASES else database.startswith(prefix)
+        if not is_harmless or command.name in SERVER_COMMANDS:
+            forbidden.append(f"{database}: {command.name}")
+    return forbidden
 
 
 @pytest.mark.long
@@ -134,11 +134,11 @@ def test_each_part_reports_difference_of_faulty_server(uri_of_faulty_server: str
     page = (tmp_path / "report.html").read_text("utf-8")
     for part, outcome in expected.items():
         cases = [case for case in report["cases"] if case["part"] == part]
-        reported = [case for case in cases if case["outcome"] in ("differs", "failed")]
-        assert {case["outcome"] for case in reported} == {outcome}
-        assert 0 < len(reported) < len(cases)
-        assert all("distinct" in case["name"] + case["reason"] for case in reported), reported
-        assert all(escape(case["name"]) in page for case in reported)
+        reported_cases = [case for case in cases if case["outcome"] in ("differs", "failed")]
+        assert {case["outcome"] for case in reported_cases} == {outcome}
+        assert 0 < len(reported_cases) < len(cases)
+        assert all("distinct" in case["name"] + case["reason"] for case in reported_cases), reported_cases
+        assert all(escape(case["name"]) in page for case in reported_cases)
 
 
 @pytest.mark.long

@@ -14,7 +14,7 @@ from gmongo.testing.simulation.listener import reserve
 from tests.support.wait import eventually
 
 # Debian installs HAProxy in /usr/sbin, which the PATH of some users lacks.
-BINARY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
+HAPROXY_PATH = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
 
 _CONFIGURATION = """
 global
@@ -46,8 +46,8 @@ def run_haproxy(services: list[str], folder: Path) -> Iterator[str]:
     :param folder: the folder in which the function writes the configuration file of HAProxy.
     """
     # Until HAProxy starts, the reservation keeps other programs from the port.
-    with reserve(0) as reserved:
-        port = reserved.getsockname()[1]
+    with reserve(0) as reservation:
+        port = reservation.getsockname()[1]
         with _run_process(port, services, folder):
             yield f"127.0.0.1:{port}"
 
@@ -60,9 +60,9 @@ def _run_process(port: int, services: list[str], folder: Path) -> Iterator[None]
     )
     file = folder / "haproxy.cfg"
     file.write_text(_CONFIGURATION.format(port=port, servers=servers))
-    assert BINARY is not None
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([BINARY, "-db", "-f", str(file)], **quiet) as process:
+    assert HAPROXY_PATH is not None
+    output_options = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([HAPROXY_PATH, "-db", "-f", str(file)], **output_options) as process:
         try:
             eventually(lambda: process.poll() is not None or _is_listening(port))
             assert process.poll() is None, "HAProxy did not start"

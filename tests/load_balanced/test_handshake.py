@@ -77,26 +77,26 @@ def test_authentication_error_clears_only_service_of_connection(error_kind: str,
     with Deployment.load_balanced(2, **USER_SETTINGS) as deployment:
         client = connect(deployment, connectTimeoutMS=100, retryReads=False, retryWrites=False)
         client.db.c.insert_one({})
-        good = deployment.commands.named("insert")[0].member
-        bad = next(member for member in deployment.members if member.address != good)
+        good_address = deployment.commands.named("insert")[0].member
+        bad_member = next(member for member in deployment.members if member.address != good_address)
         for name in ("saslStart", "saslContinue"):
             data: dict[str, Any] = {
                 "network": {"closeConnection": True},
                 "timeout": {"blockConnection": True, "blockTimeMS": 300},
                 "refused": {"errorCode": 18},
             }[error_kind]
-            fail(deployment, name, times=None, member=bad, **data)
+            fail(deployment, name, times=None, member=bad_member, **data)
         recorder.clear()
         with pytest.raises((AutoReconnect, OperationFailure, NetworkTimeout)):
             _find_on_new_connection(client)
-        assert {event.service_id for event in recorder.events_named("PoolCleared")} == {bad.service_id}
+        assert {event.service_id for event in recorder.events_named("PoolCleared")} == {bad_member.service_id}
         assert not recorder.events_named("ServerDescriptionChanged")
         assert not recorder.events_named("TopologyDescriptionChanged")
         recorder.clear()
         # The operation uses the connection to the service that accepts authentication.
         client.db.c.find_one()
         assert not recorder.events_named("ConnectionCreated")
-        assert service_ids_of_commands(recorder, "find") == {_service_id_of(deployment, good)}
+        assert service_ids_of_commands(recorder, "find") == {_service_id_of(deployment, good_address)}
 
 
 def _find_on_new_connection(client: Any) -> None:
@@ -132,7 +132,7 @@ def test_failed_authentication_increments_generation_of_service(
     client = connect(load_balanced_uri(service), username="ann", password="secret", authMechanism="PLAIN")
     gate = Event()
     service.fail("find", hold_reply(gate))
-    finding = start_greenlet(client.db.c.find_one)
+    finder = start_greenlet(client.db.c.find_one)
     service.wait_for("find")
     (pool,) = client._topology.pools()
     assert service_counts(pool) == {SERVICE_ID: (0, 1)}
@@ -141,5 +141,5 @@ def test_failed_authentication_increments_generation_of_service(
         client.db.command("ping")
     assert service_counts(pool) == {SERVICE_ID: (1, 1)}
     gate.set()
-    finding.join(timeout=5)
+    finder.join(timeout=5)
     assert service_counts(pool) == {}

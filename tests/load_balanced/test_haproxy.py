@@ -13,13 +13,13 @@ from gevent.pool import Pool
 
 from examples.load_balanced_app import ServiceWatch, Shop
 from gmongo.testing import Deployment
-from tests.load_balanced.haproxy import BINARY, run_haproxy
+from tests.load_balanced.haproxy import HAPROXY_PATH, run_haproxy
 from tests.load_balanced.harness import connection_uses
 from tests.support.wait import eventually
 
 pytestmark = [
     pytest.mark.real_time,
-    pytest.mark.skipif(BINARY is None, reason="haproxy is not installed (Debian package haproxy)"),
+    pytest.mark.skipif(HAPROXY_PATH is None, reason="haproxy is not installed (Debian package haproxy)"),
 ]
 
 
@@ -81,16 +81,16 @@ def test_kill_of_service_clears_only_connections_to_service(
     customers = [workers.spawn(shop.serve_customer, number) for number in range(30)]
     customers += [gevent.spawn_later(0.2 + number / 50, shop.serve_customer, 100 + number) for number in range(30)]
     eventually(lambda: len(service_watch.command_counts) == 2 and sum(customer.ready() for customer in customers) >= 5)
-    lost, kept = services.members
-    before = _connections_to(shop, kept)
-    assert before and _connections_to(shop, lost)
-    lost.kill()
+    lost_member, kept_member = services.members
+    kept_connections = _connections_to(shop, kept_member)
+    assert kept_connections and _connections_to(shop, lost_member)
+    lost_member.kill()
     gevent.joinall(customers, raise_error=True)
     assert len(shop.order_numbers()) == 60  # each order is stored exactly once
     assert shop.stock.find_one() == {"_id": "piece", "left": 940}
-    assert {event.service_id for event in recorder.events_named("PoolCleared")} == {lost.service_id}
-    assert before <= _connections_to(shop, kept)
-    assert _connections_to(shop, lost) == set()
+    assert {event.service_id for event in recorder.events_named("PoolCleared")} == {lost_member.service_id}
+    assert kept_connections <= _connections_to(shop, kept_member)
+    assert _connections_to(shop, lost_member) == set()
     assert service_watch.on_several_services == []
     assert connection_uses(shop.client) == {}
     assert shop.client.topology_description.topology_type_name == "LoadBalanced"

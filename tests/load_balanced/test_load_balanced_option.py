@@ -72,12 +72,15 @@ def test_databases_and_collections_reject_load_balanced_option(service: Scripted
 @pytest.mark.requirement("LB-10", "LB-86")
 def test_txt_record_selects_load_balanced_mode(dns: Network, connect: Any) -> None:
     uri = f"mongodb+srv://{SRV_NAME}/?tls=false"
-    before = connect(uri)
-    before.db.c.find_one()
+    client_before = connect(uri)
+    client_before.db.c.find_one()
     dns.name_server.texts[SRV_NAME] = [["loadBalanced=true"]]
-    after = connect(uri)
-    after.db.c.find_one()
-    assert (topology_type_of(before), topology_type_of(after)) == ("Sharded", "LoadBalanced")
+    client_after = connect(uri)
+    client_after.db.c.find_one()
+    assert (topology_type_of(client_before), topology_type_of(client_after)) == (
+        "Sharded",
+        "LoadBalanced",
+    )
 
 
 @pytest.mark.requirement("LB-12")
@@ -98,7 +101,7 @@ def test_load_balanced_client_does_not_poll_srv_records(
     assert dns.name_server.questions.count((SRV_RECORD, "SRV")) == 1
     connect(f"mongodb+srv://{SRV_NAME}/?tls=false&loadBalanced=false").db.c.find_one()
     if option_source == "uri":
-        assert monitor_starts  # A client without a load balancer polls with the patched method.
+        assert monitor_starts  # A client without load balancing starts the monitor.
 
 
 @pytest.mark.requirement("LB-87", "LB-71")

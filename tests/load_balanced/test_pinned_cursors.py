@@ -1,4 +1,4 @@
-"""A cursor pins a connection until the cursor ends, fails, is closed or is dropped.
+"""A cursor pins a connection until the cursor ends, is closed, or is dropped.
 
 ``WaitQueueTimeoutError`` reports the purposes of checked-out connections.
 """
@@ -222,12 +222,12 @@ def test_wait_queue_timeout_error_counts_connections_by_purpose(
     transaction_cursor = client.db.c.find(session=session, batch_size=2)
     next(transaction_cursor)
     block(deployment, "insert", 0.3)
-    inserting = start_greenlet(client.db.c.insert_one, {})
+    inserter = start_greenlet(client.db.c.insert_one, {})
     assert connection_uses(client) == {"cursors": 2, "transactions": 1, "other operations": 1}
     with pytest.raises(WaitQueueTimeoutError) as caught:
         client.db.c.find_one()
     assert caught.value.message == expected_message(4, 2, 1, 1)
-    inserting.join()
+    inserter.join()
     transaction_cursor.close()
     session.end_session()
     for cursor in cursors:

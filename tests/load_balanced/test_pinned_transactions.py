@@ -75,9 +75,9 @@ def test_concurrent_transactions_use_different_connections(deployment: Any, clie
     for session in sessions:
         session.commit_transaction()
         session.end_session()
-    used = [connections_of_commands(deployment, "insert")[number] for number in range(3)]
-    assert len(set(used)) == 3
-    assert connections_of_commands(deployment, "commitTransaction") == used
+    insert_connections = [connections_of_commands(deployment, "insert")[number] for number in range(3)]
+    assert len(set(insert_connections)) == 3
+    assert connections_of_commands(deployment, "commitTransaction") == insert_connections
 
 
 @pytest.mark.requirement("LB-57")

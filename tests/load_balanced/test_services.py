@@ -35,23 +35,26 @@ def test_each_service_behind_load_balancer_has_own_service_id(
 def test_client_works_with_and_without_proxy_protocol(deployment: Deployment, connect: Any) -> None:
     # A direct connection to a service begins without a PROXY header, which only a load balancer
     # sends.
-    direct = f"mongodb://{deployment.members[0].address}/?loadBalanced=true"
-    assert connect(direct).db.c.find_one() == connect(deployment).db.c.find_one() == {"_id": 0}
+    direct_uri = f"mongodb://{deployment.members[0].address}/?loadBalanced=true"
+    assert connect(direct_uri).db.c.find_one() == connect(deployment).db.c.find_one() == {"_id": 0}
 
 
 @pytest.mark.requirement("LB-75")
 def test_certificate_of_service_must_match_name_of_load_balancer(connect: Any) -> None:
     with Deployment.load_balanced(2, tls=True) as deployment:
         connect(deployment).db.c.insert_one({})
-        other = deployment.uri.replace("127.0.0.1", "127.0.0.2")
-        assert other != deployment.uri
+        other_uri = deployment.uri.replace("127.0.0.1", "127.0.0.2")
+        assert other_uri != deployment.uri
         with pytest.raises(AutoReconnect):
-            connect(other, retryReads=False).db.c.find_one()
+            connect(other_uri, retryReads=False).db.c.find_one()
 
 
 @pytest.mark.requirement("LB-79", "LB-85")
 def test_service_rejects_client_without_load_balanced_option(deployment: Deployment, connect: Any) -> None:
-    client = connect(deployment.uri.replace("loadBalanced=true", "loadBalanced=false"), serverSelectionTimeoutMS=100)
+    client = connect(
+        deployment.uri.replace("loadBalanced=true", "loadBalanced=false"),
+        serverSelectionTimeoutMS=100,
+    )
     with pytest.raises(ServerSelectionTimeoutError, match="load balanc"):
         client.db.c.find_one()
     (server,) = client.topology_description.server_descriptions().values()

@@ -29,7 +29,10 @@ def main() -> int:
     )
     random = parser.add_argument_group("random mutations")
     random.add_argument(
-        "--random", type=int, metavar="N", help="number of mutations (without --only: of all packages except testing)"
+        "--random",
+        type=int,
+        metavar="N",
+        help="number of mutations (without --only: of all packages except testing)",
     )
     random.add_argument("--seed", type=int, default=1, help="seed of the random mutations")
     random.add_argument("--seconds", type=float, default=30, help="time for the tests of a mutation (default: 30)")

@@ -19,7 +19,7 @@ Edits = Iterator[tuple[ast.AST, str]]
 class Change:
     """A change of a file below ``gmongo``: `new` replaces the bytes from `start` to `end`.
 
-    :ivar kind: A name in :data:`KINDS`.
+    :ivar kind: A name in :data:`EDIT_FUNCTIONS`.
     """
 
     file: str
@@ -152,7 +152,10 @@ def _edit_cleanups(node: ast.AST) -> Edits:
     if isinstance(node, ast.ExceptHandler) and node.type is not None:
         if isinstance(node.type, ast.Tuple):
             for left_out in node.type.elts:
-                yield node.type, f"({', '.join(_text(each) for each in node.type.elts if each is not left_out)},)"
+                yield (
+                    node.type,
+                    f"({', '.join(_text(each) for each in node.type.elts if each is not left_out)},)",
+                )
         elif _text(node.type) == "BaseException":
             yield node.type, "Exception"
         else:
@@ -186,7 +189,7 @@ def _edit_slices(node: ast.AST) -> Edits:
             yield node, f"{lower}:"
 
 
-KINDS: dict[str, Callable[[ast.AST], Edits]] = {
+EDIT_FUNCTIONS: dict[str, Callable[[ast.AST], Edits]] = {
     "comparison": _edit_comparisons, "number": _edit_numbers, "flag": _edit_flags,
     "name": _edit_names, "condition": _edit_conditions, "and, or": _edit_and_or,
     "arithmetic": _edit_arithmetic, "statement": _edit_statements, "result": _edit_results,
@@ -208,16 +211,16 @@ def list_changes(file: str, source: str) -> list[Change]:
     line_offsets = [0]
     for line in source.encode().splitlines(keepends=True):
         line_offsets.append(line_offsets[-1] + len(line))
-    found = set()
+    changes = set()
     for node in _executable_nodes(ast.parse(source)):
-        for kind, edits in KINDS.items():
+        for kind, edits in EDIT_FUNCTIONS.items():
             for place, new in edits(node):
                 start, end = (
                     line_offsets[place.lineno - 1] + place.col_offset,
                     line_offsets[place.end_lineno - 1] + place.end_col_offset,
                 )
-                found.add(Change(file, place.lineno, kind, start, end, new))
-    return sorted(found)
+                changes.add(Change(file, place.lineno, kind, start, end, new))
+    return sorted(changes)
 
 
 def changes_behaviour(change: Change, source: str) -> bool:

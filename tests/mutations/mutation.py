@@ -37,8 +37,8 @@ class Mutation:
     @property
     def targets(self) -> list[str]:
         """Return the pytest arguments of the tests that must detect the mutation."""
-        named = self.tests.split()
-        return [target for name in named for target in ([f"tests/{name}.py"] if "/" in name else _proofs()[name])]
+        names = self.tests.split()
+        return [target for name in names for target in ([f"tests/{name}.py"] if "/" in name else _proofs()[name])]
 
     def apply(self, root: Path) -> str:
         """Change the file in `root`, which is a copy of the project.
@@ -48,10 +48,10 @@ class Mutation:
         :raises MutationError: `old` does not occur exactly once.
         """
         path = root / "gmongo" / self.file
-        before = path.read_text("utf-8")
-        if before.count(self.old) != 1:
-            raise MutationError(f"{self.name}: the text occurs {before.count(self.old)} times in {self.file}")
-        after = before.replace(self.old, self.new)
-        compile(after, str(path), "exec")
-        path.write_text(after, "utf-8")
-        return before
+        old_source = path.read_text("utf-8")
+        if old_source.count(self.old) != 1:
+            raise MutationError(f"{self.name}: the text occurs {old_source.count(self.old)} times in {self.file}")
+        new_source = old_source.replace(self.old, self.new)
+        compile(new_source, str(path), "exec")
+        path.write_text(new_source, "utf-8")
+        return old_source

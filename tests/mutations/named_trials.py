@@ -12,8 +12,8 @@ from tests.mutations.mutation import Mutation, MutationError
 from tests.mutations.tables import AREAS
 from tests.mutations.trials import NotRun, outcome_table, run_in_copies, run_until_failure
 
-OWN_TESTS, OWN_FOLDERS, SURVIVED, NOT_TRIED = "by its tests", "by their folders", "survived", "not tried"
-OUTCOMES = (OWN_TESTS, OWN_FOLDERS, SURVIVED, NOT_TRIED)
+KILLED_BY_TESTS, KILLED_BY_FOLDERS, SURVIVED, NOT_TRIED = "by its tests", "by their folders", "survived", "not tried"
+OUTCOMES = (KILLED_BY_TESTS, KILLED_BY_FOLDERS, SURVIVED, NOT_TRIED)
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ def perform(area: str, mutation: Mutation, root: Path, failing_before: frozenset
     except (MutationError, KeyError, OSError, SyntaxError) as error:
         return result(NOT_TRIED, f"{type(error).__name__}: {error}")
     try:
-        if failed := run_until_failure(root, targets).failed:
-            return result(OWN_TESTS, failed)
+        if failed := run_until_failure(root, targets).failed_test:
+            return result(KILLED_BY_TESTS, failed)
         folders = sorted({target.partition("::")[0].rsplit("/", 1)[0] for target in targets})
-        failed = run_until_failure(root, folders).failed
-        return result(OWN_FOLDERS, failed) if failed else result(SURVIVED, "")
+        failed = run_until_failure(root, folders).failed_test
+        return result(KILLED_BY_FOLDERS, failed) if failed else result(SURVIVED, "")
     except NotRun as error:
         return result(NOT_TRIED, str(error))
     finally:
@@ -88,7 +88,7 @@ def find_failing_targets(selected_mutations: Sequence[tuple[str, Mutation]], job
 
     def run(target: str, root: Path) -> str:
         try:
-            failed = run_until_failure(root, [target]).failed
+            failed = run_until_failure(root, [target]).failed_test
         except NotRun as error:
             failed = str(error)
         if failed:
@@ -101,10 +101,10 @@ def find_failing_targets(selected_mutations: Sequence[tuple[str, Mutation]], job
 def main(options: argparse.Namespace) -> int:
     """Run the selected mutations. Return 1 if a mutation survives or cannot run."""
     chosen = choose_mutations(options.only)
-    failing = find_failing_targets(chosen, options.jobs)
+    failing_targets = find_failing_targets(chosen, options.jobs)
 
     def run(pair: tuple[str, Mutation], root: Path) -> Trial:
-        trial = perform(*pair, root, failing)
+        trial = perform(*pair, root, failing_targets)
         name, what = trial.mutation.name, trial.mutation.what
         print(f"{name:5} {trial.outcome:17} {trial.seconds:5.1f} s  {what}  {trial.detail}", flush=True)
         return trial

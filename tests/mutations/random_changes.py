@@ -19,7 +19,7 @@ from tests.mutations.recording import Recording, Test
 _MAX_LINE_TESTS = 5  # Maximum number of tests that are chosen for one line.
 # Maximum duration of a fast test in seconds, and maximum number of fast tests.
 _QUICK_SECONDS, _QUICK_COUNT = 0.02, 300
-_PORTION_SECONDS = 5.0  # Total duration in seconds of the tests in a portion. A portion is sorted by file.
+_PORTION_SECONDS = 5.0  # Total duration in seconds of the tests in a portion. A portion is grouped by file.
 _OVERHEAD = 0.01  # Seconds that pytest needs for each test in addition to the duration of the test.
 # Factor by which the cost of a test is higher if its subject is not the changed file.
 _OTHER_SUBJECT_FACTOR = 20
@@ -90,16 +90,16 @@ def files(names: Iterable[str] = ()) -> list[str]:
 
     :raises ValueError: a name is unknown.
     """
-    every = sorted(str(path.relative_to(ROOT / "gmongo")) for path in (ROOT / "gmongo").rglob("*.py"))
-    chosen: set[str] = set()
+    paths = sorted(str(path.relative_to(ROOT / "gmongo")) for path in (ROOT / "gmongo").rglob("*.py"))
+    chosen_files: set[str] = set()
     for name in names:
-        found = {
-            file for file in every if file == name or file.startswith(name + "/") or (name == "api" and "/" not in file)
+        matches = {
+            file for file in paths if file == name or file.startswith(name + "/") or (name == "api" and "/" not in file)
         }
-        if not found:
+        if not matches:
             raise ValueError(f"there is no package or file {name!r} below gmongo")
-        chosen |= found
-    return sorted(chosen) if chosen else every
+        chosen_files |= matches
+    return sorted(chosen_files) if chosen_files else paths
 
 
 def draw_changes(sources: Mapping[str, str], count: int, seed: int) -> list[RandomChange]:
@@ -119,8 +119,8 @@ def draw_changes(sources: Mapping[str, str], count: int, seed: int) -> list[Rand
     result = []
     for first, beyond in pairwise(bounds):
         for place in generator.sample(lines[first:beyond], beyond - first):
-            if found := _random_change(by_line[place], sources[place[0]], generator):
-                result.append(found)
+            if random_change := _random_change(by_line[place], sources[place[0]], generator):
+                result.append(random_change)
                 break
     return result
 
@@ -147,10 +147,10 @@ def _whole_lines(change: Change, source: str) -> RandomChange:
 def choose_tests(recording: Recording, random_change: RandomChange, seconds: float) -> tuple[list[str], int]:
     """Return the tests to run for a change, and the number of tests that may detect the change.
 
-    First are tests that read all source code, and fast tests, sorted by their cost. Next are tests of
-    rarely reached lines of the changed function, such as a branch. For a change outside functions,
-    tests in files that import the module replace the tests of rare lines. Last are the remaining
-    tests that reach the line, beginning with the cheapest test of each test function.
+    The first tests are tests that read all source code. Fast tests follow, sorted by their cost. Then
+    tests of rarely reached lines of the changed function follow, for example of a branch. For a change
+    outside functions, tests in files that import the module replace the tests of rare lines. The other
+    tests that reach the line are at the end, beginning with the cheapest test of each test function.
 
     :param seconds: the maximum total duration of the returned tests.
     """
@@ -172,7 +172,8 @@ def choose_tests(recording: Recording, random_change: RandomChange, seconds: flo
             test
             for files in (_MODULE_TEST_FILES, _test_files_that_import(random_change.file))
             for test in _sorted_with_cheapest_of_functions_first(
-                (test for test in tests_of_line if test.name.partition("::")[0] in files), random_change.file
+                (test for test in tests_of_line if test.name.partition("::")[0] in files),
+                random_change.file,
             )
         ]
     text = [found for name in _TEXT_TESTS if (found := recording.tests.get(name))]
@@ -189,11 +190,11 @@ def _limit_duration(tests: Iterable[Test], seconds: float) -> Iterator[str]:
 
     In each portion, the tests of a file are consecutive, because these tests share fixtures.
     """
-    left_seconds, portion, portion_seconds = seconds, dict[str, list[str]](), 0.0
+    remaining_seconds, portion, portion_seconds = seconds, dict[str, list[str]](), 0.0
     for test in tests:
-        if test.seconds > min(left_seconds, _MAX_SECONDS):
+        if test.seconds > min(remaining_seconds, _MAX_SECONDS):
             continue
-        left_seconds -= test.seconds + 0.003
+        remaining_seconds -= test.seconds + 0.003
         portion_seconds += test.seconds
         portion.setdefault(test.name.partition("::")[0], []).append(test.name)
         if portion_seconds > _PORTION_SECONDS:
@@ -209,8 +210,8 @@ def _sorted_by_cost(tests: Iterable[Test], file: str) -> list[Test]:
     """
 
     def cost(test: Test) -> tuple[float, str]:
-        near = _is_test_of(test.name.partition("::")[0], file)
-        return (test.seconds + _OVERHEAD) * (50 + test.line_count) * (1 if near else _OTHER_SUBJECT_FACTOR), test.name
+        is_own = _is_test_of(test.name.partition("::")[0], file)
+        return (test.seconds + _OVERHEAD) * (50 + test.line_count) * (1 if is_own else _OTHER_SUBJECT_FACTOR), test.name
 
     return sorted(tests, key=cost)
 
@@ -219,12 +220,12 @@ def _sorted_with_cheapest_of_functions_first(tests: Iterable[Test], file: str) -
     """Return the cheapest test of each test function, then the second cheapest test of each function,
     and so on.
     """
-    seen: Counter[str] = Counter()
+    function_counts: Counter[str] = Counter()
     rounds = []
     for test in _sorted_by_cost(tests, file):
         function = test.name.partition("[")[0]
-        rounds.append((seen[function], len(rounds), test))
-        seen[function] += 1
+        rounds.append((function_counts[function], len(rounds), test))
+        function_counts[function] += 1
     return [test for _, _, test in sorted(rounds)]
 
 
@@ -244,22 +245,22 @@ def _reaching_tests(recording: Recording, random_change: RandomChange) -> set[Te
     ):
         return set(tests_of_line)
     lines, names = _statement_at(random_change.file, random_change.line)
-    found = {test for line in lines for test in recording.tests_of_line(random_change.file, line)}
-    if found and lines:
+    tests = {test for line in lines for test in recording.tests_of_line(random_change.file, line)}
+    if tests and lines:
         # The line is in a function head, or the tracer does not report the line. The tests that run
         # the function body or the statement may detect the change.
-        return found
+        return tests
     # A test may use an object that the line creates on import, although the test does not run the
     # line.
     if names:
-        importing = {*_test_files_that_import(random_change.file), *_MODULE_TEST_FILES}
-        found.update(test for test in recording.tests.values() if test.name.partition("::")[0] in importing)
+        importing_files = {*_test_files_that_import(random_change.file), *_MODULE_TEST_FILES}
+        tests.update(test for test in recording.tests.values() if test.name.partition("::")[0] in importing_files)
     # The line runs on import, so all tests of code that uses the assigned name may detect the change.
     for name in names:
         for file, line in _places_that_use(name):
             if _is_in_function(file, line):
-                found.update(recording.tests_of_line(file, line))
-    return found or (set(recording.tests_of_file(random_change.file)) if names else set())
+                tests.update(recording.tests_of_line(file, line))
+    return tests or (set(recording.tests_of_file(random_change.file)) if names else set())
 
 
 @cache
@@ -290,12 +291,12 @@ def _traced_line(file: str, line: int) -> int:
 
 @cache
 def _lines_of_function_around(file: str, line: int) -> range:
-    found = [
+    ranges = [
         range(node.lineno, (node.end_lineno or 0) + 1)
         for node in ast.walk(_syntax_tree(file))
         if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0)
     ]
-    return min(found, key=len, default=range(0))
+    return min(ranges, key=len, default=range(0))
 
 
 @cache

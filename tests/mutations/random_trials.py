@@ -57,9 +57,9 @@ def perform(random_change: RandomChange, root: Path, recording: Recording, secon
         return result(NOT_TRIED, str(error))
     finally:
         path.write_text(before, "utf-8")
-    if outcome.failed:
-        return result(KILLED, outcome.failed + (" (timed out)" if outcome.timed_out else ""))
-    return result(SURVIVED, f"{outcome.ran} of the {test_count} tests that reach the line")
+    if outcome.failed_test:
+        return result(KILLED, outcome.failed_test + (" (timed out)" if outcome.timed_out else ""))
+    return result(SURVIVED, f"{outcome.started_count} of the {test_count} tests that reach the line")
 
 
 def _difference(random_change: RandomChange) -> str:
@@ -72,8 +72,8 @@ def _difference(random_change: RandomChange) -> str:
 
 def main(options: argparse.Namespace) -> int:
     """Run the requested number of random mutations. Return 1 if a mutation survives or cannot run."""
-    named = files(options.only) if options.only else [file for file in files() if not file.startswith("testing/")]
-    sources = {file: (ROOT / "gmongo" / file).read_text("utf-8") for file in named}
+    paths = files(options.only) if options.only else [file for file in files() if not file.startswith("testing/")]
+    sources = {file: (ROOT / "gmongo" / file).read_text("utf-8") for file in paths}
     mutations = draw_changes(sources, options.random, options.seed)
     folders = options.folders.split(",") if options.folders else TEST_FOLDERS
     recording = record_tests(folders)
@@ -82,7 +82,10 @@ def main(options: argparse.Namespace) -> int:
 
     def run(random_change: RandomChange, root: Path) -> Trial:
         trial = perform(random_change, root, recording, options.seconds)
-        print(f"{trial.outcome:10} {trial.seconds:5.1f} s  {random_change.name}  {trial.detail}", flush=True)
+        print(
+            f"{trial.outcome:10} {trial.seconds:5.1f} s  {random_change.name}  {trial.detail}",
+            flush=True,
+        )
         if trial.outcome != KILLED:
             print(_difference(random_change), flush=True)
         return trial

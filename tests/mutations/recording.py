@@ -100,14 +100,14 @@ class Recording:
         The empty name marks a line that ran outside of tests.
         """
         if file not in self.__dict__.setdefault("_lines", {}):
-            found: dict[int, set[str]] = {}
+            tests_by_line: dict[int, set[str]] = {}
             current_source = (ROOT / "gmongo" / file).read_text("utf-8")
             for data, part, names in self._parts:
                 recorded = data.contexts_by_lineno(str(ROOT / "gmongo" / file))
                 reached = {line: (names | {""}).intersection(contexts) for line, contexts in recorded.items()}
                 for line, contexts in updated_lines(reached, _recorded_source(part, file), current_source).items():
-                    found.setdefault(line, set()).update(contexts)
-            self.__dict__["_lines"][file] = found
+                    tests_by_line.setdefault(line, set()).update(contexts)
+            self.__dict__["_lines"][file] = tests_by_line
         lines: Mapping[int, set[str]] = self.__dict__["_lines"][file]
         return lines
 
@@ -118,12 +118,12 @@ def updated_lines(reached: Mapping[int, set[str]], before: str, current_source: 
     For a new line, return the tests of the neighbouring lines.
     """
     new_numbers = new_line_numbers(before, current_source)
-    found = {new_numbers[line]: set(tests) for line, tests in reached.items() if line in new_numbers}
+    tests_by_line = {new_numbers[line]: set(tests) for line, tests in reached.items() if line in new_numbers}
     for line in sorted(set(range(1, len(current_source.splitlines()) + 1)).difference(new_numbers.values())):
-        above = max((each for each in found if each < line), default=0)
-        below = min((each for each in found if each > line), default=0)
-        found[line] = (found.get(above, set()) | found.get(below, set())) - {""}
-    return found
+        above = max((each for each in tests_by_line if each < line), default=0)
+        below = min((each for each in tests_by_line if each > line), default=0)
+        tests_by_line[line] = (tests_by_line.get(above, set()) | tests_by_line.get(below, set())) - {""}
+    return tests_by_line
 
 
 @cache
@@ -144,13 +144,13 @@ def record_tests(folders: Iterable[str] = TEST_FOLDERS) -> Recording:
             str(path.relative_to(ROOT)): _digest(path) for path in sorted((ROOT / "tests" / folder).rglob("test_*.py"))
         }
         parts = _recorded_parts(folder)
-        current = {file for part in parts for file, digest in part["files"].items() if files.get(file) == digest}
-        if missing := sorted(files.keys() - current):
-            print(f"recording {len(missing)} files of tests/{folder}", flush=True)
+        current_files = {file for part in parts for file, digest in part["files"].items() if files.get(file) == digest}
+        if missing_files := sorted(files.keys() - current_files):
+            print(f"recording {len(missing_files)} files of tests/{folder}", flush=True)
             _record(
                 RECORDINGS / folder / str(len(list((RECORDINGS / folder).glob("*")))),
-                missing,
-                {file: files[file] for file in missing},
+                missing_files,
+                {file: files[file] for file in missing_files},
             )
             parts = _recorded_parts(folder)
         _add_parts(result, parts, files)
@@ -164,13 +164,13 @@ def _add_parts(result: Recording, parts: list[dict[str, Any]], files: Mapping[st
     """
     from coverage import CoverageData
 
-    seen: set[str] = set()
+    seen_files: set[str] = set()
     for part in reversed(parts):
-        current = {file for file, digest in part["files"].items() if files.get(file) == digest} - seen
-        seen |= current
-        tests = [Test(*each) for each in part["tests"] if each[2].partition("::")[0] in current]
+        current_files = {file for file, digest in part["files"].items() if files.get(file) == digest} - seen_files
+        seen_files |= current_files
+        tests = [Test(*each) for each in part["tests"] if each[2].partition("::")[0] in current_files]
         result.tests.update((test.name, test) for test in tests)
-        result.failed += [name for name in part.get("failed", ()) if name.partition("::")[0] in current]
+        result.failed += [name for name in part.get("failed", ()) if name.partition("::")[0] in current_files]
         data = CoverageData(str(part["folder"] / "lines"))
         data.read()
         result._parts.append((data, part["folder"], {test.name for test in tests}))
@@ -195,10 +195,10 @@ def _record(output_folder: Path, targets: list[str], digests: Mapping[str, str])
     combined = Coverage(data_file=str(output_folder / "lines"), config_file=False)
     combined.combine([str(output_folder)])
     combined.save()
-    found = json.loads((output_folder / "found.json").read_text("utf-8"))
+    results = json.loads((output_folder / "found.json").read_text("utf-8"))
     shutil.copytree(ROOT / "gmongo", output_folder / "gmongo", ignore=shutil.ignore_patterns("__pycache__"))
-    found["files"] = digests
-    (output_folder / "tests.json").write_text(json.dumps(found), "utf-8")
+    results["files"] = digests
+    (output_folder / "tests.json").write_text(json.dumps(results), "utf-8")
 
 
 def _digest(path: Path) -> str:

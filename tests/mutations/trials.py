@@ -34,7 +34,7 @@ _COPIED_PATHS = (
 # Environment variable with the path of the file to which the plugin writes.
 _PROGRESS_VARIABLE = "GMONGO_PROGRESS"
 # Environment variable with the path of the file that contains the names of the selected tests.
-_WANTED_VARIABLE = "GMONGO_WANTED"
+_SELECTED_VARIABLE = "GMONGO_WANTED"
 
 
 class NotRun(Exception):
@@ -45,13 +45,13 @@ class NotRun(Exception):
 class Outcome:
     """The outcome of a run of tests with a mutation.
 
-    :ivar failed: the first test that failed, or an empty text.
-    :ivar ran: the number of tests that were started.
+    :ivar failed_test: the first test that failed, or an empty text.
+    :ivar started_count: the number of tests that were started.
     """
 
-    failed: str = ""
+    failed_test: str = ""
     timed_out: bool = False
-    ran: int = field(default=0, compare=False)
+    started_count: int = field(default=0, compare=False)
 
 
 def copy_project(destination: Path) -> Path:
@@ -79,16 +79,16 @@ def run_until_failure(root: Path, targets: Sequence[str], selected_tests: Sequen
         outcome = _run(root, targets, selected_tests, skipped)
         if not outcome.timed_out:
             return outcome
-        alone = _run(root, [outcome.failed.partition("::")[0]], [outcome.failed], [])
-        if alone.failed:
-            return alone
-        skipped.append(outcome.failed)
+        outcome_alone = _run(root, [outcome.failed_test.partition("::")[0]], [outcome.failed_test], [])
+        if outcome_alone.failed_test:
+            return outcome_alone
+        skipped.append(outcome.failed_test)
 
 
 def _run(root: Path, targets: Sequence[str], selected_tests: Sequence[str], skipped: Sequence[str]) -> Outcome:
-    progress, names = root / "progress", root / "selected_tests"
+    progress, names_file = root / "progress", root / "selected_tests"
     progress.write_text("", "utf-8")
-    names.write_text("\n".join([*selected_tests, *(f"not {name}" for name in skipped)]), "utf-8")
+    names_file.write_text("\n".join([*selected_tests, *(f"not {name}" for name in skipped)]), "utf-8")
     limit = f"--timeout={TEST_TIMEOUT}"
     # With `thread`, pytest-timeout ends the process. With `signal`, pytest-timeout would raise an
     # error in the current greenlet.
@@ -104,7 +104,7 @@ def _run(root: Path, targets: Sequence[str], selected_tests: Sequence[str], skip
             "PYTHONPATH": str(root),
             "PYTHONDONTWRITEBYTECODE": "1",
             _PROGRESS_VARIABLE: str(progress),
-            _WANTED_VARIABLE: str(names),
+            _SELECTED_VARIABLE: str(names_file),
         },
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -123,14 +123,14 @@ def _run(root: Path, targets: Sequence[str], selected_tests: Sequence[str], skip
 
 def outcome_of(code: int, progress: Sequence[str], output: str) -> Outcome:
     """Return the outcome of a run from the exit code of pytest and the lines of the plugin."""
-    ran = sum(line.startswith("begun ") for line in progress)
-    failed = [line.removeprefix("failed ") for line in progress if line.startswith("failed ")]
-    if failed:
-        return Outcome(failed[0], ran=ran)
+    started_count = sum(line.startswith("begun ") for line in progress)
+    failed_tests = [line.removeprefix("failed ") for line in progress if line.startswith("failed ")]
+    if failed_tests:
+        return Outcome(failed_tests[0], started_count=started_count)
     if progress and progress[-1].startswith("begun "):
-        return Outcome(progress[-1].removeprefix("begun "), timed_out=True, ran=ran)
+        return Outcome(progress[-1].removeprefix("begun "), timed_out=True, started_count=started_count)
     if code in (0, 5):  # pytest returns exit code 5 if no test was selected
-        return Outcome(ran=ran)
+        return Outcome(started_count=started_count)
     if code in (1, 2) or "ImportError while loading conftest" in output:
         return Outcome("(not even imported)")
     raise NotRun(output[-2000:])
@@ -141,7 +141,10 @@ def outcome_table(title: str, group_outcomes: Sequence[tuple[str, str]], outcome
 
     :param group_outcomes: the group and the outcome of each mutation.
     """
-    rows = [f"| {title} | mutations | {' | '.join(outcomes)} |", "|---|---:|" + "---:|" * len(outcomes)]
+    rows = [
+        f"| {title} | mutations | {' | '.join(outcomes)} |",
+        "|---|---:|" + "---:|" * len(outcomes),
+    ]
     for group in [*sorted({group for group, _ in group_outcomes}), "all"]:
         counts = Counter(outcome for own, outcome in group_outcomes if group in (own, "all"))
         numbers = " | ".join(str(counts[outcome]) for outcome in outcomes)
@@ -182,13 +185,14 @@ class _Plugin:
         self._progress = Path(progress)
         names = Path(selected_tests).read_text("utf-8").splitlines()
         self._skipped = {name.removeprefix("not ") for name in names if name.startswith("not ")}
-        self._wanted = {name: place for place, name in enumerate(names) if not name.startswith("not ")}
+        self._selected = {name: place for place, name in enumerate(names) if not name.startswith("not ")}
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items[:] = [item for item in items if item.nodeid not in self._skipped]
-        if self._wanted:
+        if self._selected:
             items[:] = sorted(
-                (item for item in items if item.nodeid in self._wanted), key=lambda item: self._wanted[item.nodeid]
+                (item for item in items if item.nodeid in self._selected),
+                key=lambda item: self._selected[item.nodeid],
             )
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
@@ -208,4 +212,4 @@ class _Plugin:
 
 def pytest_configure(config: pytest.Config) -> None:
     if _PROGRESS_VARIABLE in os.environ:
-        config.pluginmanager.register(_Plugin(os.environ[_PROGRESS_VARIABLE], os.environ[_WANTED_VARIABLE]), "trial")
+        config.pluginmanager.register(_Plugin(os.environ[_PROGRESS_VARIABLE], os.environ[_SELECTED_VARIABLE]), "trial")

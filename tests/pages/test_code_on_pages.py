@@ -18,12 +18,12 @@ import gmongo
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
-CODE_BLOCK = re.compile(r"^(?P<indent> *)```python\n(?P<code>.*?)^ *```$", re.MULTILINE | re.DOTALL)
+CODE_BLOCK_PATTERN = re.compile(r"^(?P<indent> *)```python\n(?P<code>.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 
 def code_blocks(page: Path) -> Iterator[str]:
     """Yield the Python code blocks of a page, without their indentation."""
-    for block in CODE_BLOCK.finditer(page.read_text(encoding="utf-8")):
+    for block in CODE_BLOCK_PATTERN.finditer(page.read_text(encoding="utf-8")):
         yield re.sub(f"^{block['indent']}", "", block["code"], flags=re.MULTILINE)
 
 
@@ -33,7 +33,7 @@ CASES = [
     for number, code in enumerate(code_blocks(page), start=1)
     if ">>>" not in code
 ]
-FILE_LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
+FILE_LINK_PATTERN = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
 SESSION_PAGES = [page for page in PAGES if any(">>> from gmongo import" in code for code in code_blocks(page))]
 
 
@@ -55,8 +55,8 @@ def test_example_test_file_imports_its_names_of_gmongo(code: str) -> None:
     """
     tree = ast.parse(code)
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    imported = {alias.asname or alias.name for node in imports for alias in node.names}
-    assert {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} & {*gmongo.__all__} <= imported
+    imported_names = {alias.asname or alias.name for node in imports for alias in node.names}
+    assert {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} & {*gmongo.__all__} <= imported_names
 
 
 @pytest.mark.parametrize("page", SESSION_PAGES, ids=lambda page: page.name)
@@ -73,22 +73,22 @@ def test_guides_contain_python_sessions_that_import_gmongo() -> None:
 
 
 def test_page_about_upgrading_has_section_for_each_version() -> None:
-    changes, upgrading = (
+    changelog_versions, upgrading_versions = (
         re.findall(r"^## (\S+)", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
         for path in ("CHANGELOG.md", "docs/upgrading.md")
     )
-    assert upgrading == changes
+    assert upgrading_versions == changelog_versions
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_files_to_which_page_links_exist(page: Path) -> None:
-    links = FILE_LINK.findall(CODE_BLOCK.sub("", page.read_text(encoding="utf-8")))
+    links = FILE_LINK_PATTERN.findall(CODE_BLOCK_PATTERN.sub("", page.read_text(encoding="utf-8")))
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
 def test_package_page_links_to_no_files() -> None:
     """A package index shows the page without the files of the repository."""
-    assert FILE_LINK.findall((ROOT / "docs" / "package.md").read_text(encoding="utf-8")) == []
+    assert FILE_LINK_PATTERN.findall((ROOT / "docs" / "package.md").read_text(encoding="utf-8")) == []
 
 
 def test_table_of_contents_lists_all_pages() -> None:

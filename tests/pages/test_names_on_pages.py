@@ -27,8 +27,8 @@ def table(page: str, heading: str) -> str:
     text = (DOCS / page).read_text(encoding="utf-8")
     rows = text[text.index(heading) :].splitlines()
     first = next(number for number, row in enumerate(rows) if row.startswith("|"))
-    last = next(number for number in range(first, len(rows)) if not rows[number].startswith("|"))
-    return "\n".join(rows[first:last])
+    end = next(number for number in range(first, len(rows)) if not rows[number].startswith("|"))
+    return "\n".join(rows[first:end])
 
 
 def first_column(text: str) -> list[str]:
@@ -56,11 +56,11 @@ def test_pages_list_keys_of_pool_and_retry_statistics() -> None:
 
 
 def test_page_lists_keys_of_process_state() -> None:
-    listed = set(KEY_PATTERN.findall(table("telemetry.md", "### The keys of the JSON")))
-    silent = {"process": 1, "error": "does not answer", "clients": []}
-    known = {*keys(_STATE_WITH_TEXT), *keys(summary([silent])), "summary", "processes"}
-    assert known <= listed
-    assert listed <= known | {"appName"}
+    listed_keys = set(KEY_PATTERN.findall(table("telemetry.md", "### The keys of the JSON")))
+    silent_process = {"process": 1, "error": "does not answer", "clients": []}
+    known_keys = {*keys(_STATE_WITH_TEXT), *keys(summary([silent_process])), "summary", "processes"}
+    assert known_keys <= listed_keys
+    assert listed_keys <= known_keys | {"appName"}
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -72,9 +72,9 @@ def test_help_of_program_contains_no_markup(program: str) -> None:
 
 
 def test_readme_and_package_page_state_same_speed() -> None:
-    bullet = re.compile(r"\*\*Little CPU time\*\*: (.+? of the CPU time)")
+    speed_pattern = re.compile(r"\*\*Little CPU time\*\*: (.+? of the CPU time)")
     readme, package = (
-        bullet.search(path.read_text(encoding="utf-8")) for path in (ROOT / "README.md", DOCS / "package.md")
+        speed_pattern.search(path.read_text(encoding="utf-8")) for path in (ROOT / "README.md", DOCS / "package.md")
     )
     assert readme is not None
     assert package is not None

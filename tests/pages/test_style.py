@@ -27,23 +27,24 @@ for pattern in ("*.cfg", "*.ini", "*.toml", "*.yaml", ".ci/*", ".github/*/*.yml"
             CODE_FILES.setdefault(name, []).append(source)
 MAX_WORDS = 25
 
-FORBIDDEN = [(row["pattern"], row["advice"]) for row in rows(__file__, "forbidden")]
-ANY_FORBIDDEN = re.compile("|".join(f"(?:{pattern})" for pattern, _ in FORBIDDEN))
-GENERATED = re.compile(r"<!-- (?P<name>[\w-]+): begin -->.*?<!-- (?P=name): end -->|<!--.*?-->", re.DOTALL)
-FENCE = re.compile(r"^ *(?P<fence>`{3,}|~{3,}).*?^ *(?P=fence) *$", re.MULTILINE | re.DOTALL)
-ITEM_START = re.compile(r"^ *(?:[-*+]|\d+\.|#+|>|:) +")
-FIELD = re.compile(r" *:\w[^:]*: ")
-CODE_SPAN = re.compile(r"(`+).+?\1", re.DOTALL)
-EXAMPLE = re.compile(r"::\n(?:\n|    .*\n)+|^ *>>> .*\n(?:.+\n)*", re.MULTILINE)
+RULES = [(row["pattern"], row["advice"]) for row in rows(__file__, "forbidden")]
+FORBIDDEN_PATTERN = re.compile("|".join(f"(?:{pattern})" for pattern, _ in RULES))
+GENERATED_PATTERN = re.compile(r"<!-- (?P<name>[\w-]+): begin -->.*?<!-- (?P=name): end -->|<!--.*?-->", re.DOTALL)
+FENCE_PATTERN = re.compile(r"^ *(?P<fence>`{3,}|~{3,}).*?^ *(?P=fence) *$", re.MULTILINE | re.DOTALL)
+ITEM_START_PATTERN = re.compile(r"^ *(?:[-*+]|\d+\.|#+|>|:) +")
+FIELD_PATTERN = re.compile(r" *:\w[^:]*: ")
+CODE_SPAN_PATTERN = re.compile(r"(`+).+?\1", re.DOTALL)
+EXAMPLE_PATTERN = re.compile(r"::\n(?:\n|    .*\n)+|^ *>>> .*\n(?:.+\n)*", re.MULTILINE)
 # The pattern also matches string literals, because a character # in a string literal does not begin a
 # comment.
-COMMENT = re.compile(
-    r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|' + r"'(?:\\.|[^'\\\n])*'|(^ *#.*(?:\n *#.*)*|#.*)", re.MULTILINE
+COMMENT_PATTERN = re.compile(
+    r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|' + r"'(?:\\.|[^'\\\n])*'|(^ *#.*(?:\n *#.*)*|#.*)",
+    re.MULTILINE,
 )
-DIRECTIVE = re.compile(r"#!.*|# *(?:type: ignore|noqa|fmt|pragma|ruff)\b[^#]*")
-LINK = re.compile(r"!?\[(?P<text>[^\]]*)\](?:\([^)]*\)|\[[^\]]*\])?")
-SENTENCE_END = re.compile(r"(?<=[.!?])[)*_\"]* +(?=\S)")
-ABBREVIATION = re.compile(r"\b(e\.g|i\.e|etc|vs|No)\.")
+DIRECTIVE_PATTERN = re.compile(r"#!.*|# *(?:type: ignore|noqa|fmt|pragma|ruff)\b[^#]*")
+LINK_PATTERN = re.compile(r"!?\[(?P<text>[^\]]*)\](?:\([^)]*\)|\[[^\]]*\])?")
+SENTENCE_END_PATTERN = re.compile(r"(?<=[.!?])[)*_\"]* +(?=\S)")
+ABBREVIATION_PATTERN = re.compile(r"\b(e\.g|i\.e|etc|vs|No)\.")
 
 
 def paragraphs(text: str) -> Iterator[str]:
@@ -51,15 +52,20 @@ def paragraphs(text: str) -> Iterator[str]:
     parts.
     """
     paragraph: list[str] = []
-    for line in [*FENCE.sub("\n", GENERATED.sub("\n", text)).splitlines(), ""]:
-        row, begins = line.lstrip().startswith("|"), ITEM_START.match(line) or FIELD.match(line)
-        if (row or begins or not line.strip()) and paragraph:
+    for line in [*FENCE_PATTERN.sub("\n", GENERATED_PATTERN.sub("\n", text)).splitlines(), ""]:
+        is_row, starts_item = (
+            line.lstrip().startswith("|"),
+            ITEM_START_PATTERN.match(line) or FIELD_PATTERN.match(line),
+        )
+        if (is_row or starts_item or not line.strip()) and paragraph:
             yield " ".join(paragraph)
             paragraph = []
-        if row:
-            yield from CODE_SPAN.sub(lambda span: span[0].replace("|", " "), line).strip().strip("|").split("|")
+        if is_row:
+            yield from (
+                CODE_SPAN_PATTERN.sub(lambda span: span[0].replace("|", " "), line).strip().strip("|").split("|")
+            )
         elif line.strip():
-            paragraph.append(ITEM_START.sub("", line).strip())
+            paragraph.append(ITEM_START_PATTERN.sub("", line).strip())
         if line.startswith("#"):
             yield paragraph.pop()
 
@@ -68,22 +74,22 @@ def sentences(text: str) -> Iterator[str]:
     """Yield the sentences of a text, in which the word `code` replaces each code span."""
     for paragraph in paragraphs(text):
         # The description of a field may be a list of phrases, separated by semicolons.
-        if FIELD.match(paragraph):
-            paragraph = FIELD.sub("", paragraph).replace("; ", ". ")
-        plain = LINK.sub(lambda link: link["text"], CODE_SPAN.sub("`code`", paragraph))
-        plain = ABBREVIATION.sub(lambda short: short[1], plain).replace("**", "")
-        yield from filter(None, (sentence.strip() for sentence in SENTENCE_END.split(plain)))
+        if FIELD_PATTERN.match(paragraph):
+            paragraph = FIELD_PATTERN.sub("", paragraph).replace("; ", ". ")
+        plain_text = LINK_PATTERN.sub(lambda link: link["text"], CODE_SPAN_PATTERN.sub("`code`", paragraph))
+        plain_text = ABBREVIATION_PATTERN.sub(lambda short: short[1], plain_text).replace("**", "")
+        yield from filter(None, (sentence.strip() for sentence in SENTENCE_END_PATTERN.split(plain_text)))
 
 
 def findings(text: str) -> list[str]:
     """Return a text for each sentence that is too long, and for each match of a forbidden pattern."""
     violations = []
     for sentence in sentences(text):
-        words = len([word for word in sentence.split() if re.search(r"\w", word)])
-        if words > MAX_WORDS:
-            violations.append(f"{words} words: {sentence}")
-        if ANY_FORBIDDEN.search(sentence):
-            violations += [f"{advice}: {sentence}" for pattern, advice in FORBIDDEN if re.search(pattern, sentence)]
+        word_count = len([word for word in sentence.split() if re.search(r"\w", word)])
+        if word_count > MAX_WORDS:
+            violations.append(f"{word_count} words: {sentence}")
+        if FORBIDDEN_PATTERN.search(sentence):
+            violations += [f"{advice}: {sentence}" for pattern, advice in RULES if re.search(pattern, sentence)]
     return violations
 
 
@@ -93,15 +99,15 @@ def docstrings(node: ast.AST) -> Iterator[str]:
     Omit examples in the docstrings.
     """
     if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        yield EXAMPLE.sub("\n\n", f"{ast.get_docstring(node) or ''}\n")
+        yield EXAMPLE_PATTERN.sub("\n\n", f"{ast.get_docstring(node) or ''}\n")
     for child in getattr(node, "body", ()):
         yield from docstrings(child)
 
 
 def comments(text: str) -> Iterator[str]:
     """Yield the comments of a file. Consecutive comment lines are one comment."""
-    for comment in filter(None, COMMENT.findall(text)):
-        yield re.sub(r"^ *#:? ?", "", DIRECTIVE.sub("", comment), flags=re.MULTILINE)
+    for comment in filter(None, COMMENT_PATTERN.findall(text)):
+        yield re.sub(r"^ *#:? ?", "", DIRECTIVE_PATTERN.sub("", comment), flags=re.MULTILINE)
 
 
 def texts(source: Path) -> Iterator[str]:
@@ -119,8 +125,8 @@ def test_page_follows_style_guide(page: Path) -> None:
 
 @pytest.mark.parametrize("folder", sorted(CODE_FILES))
 def test_code_follows_style_guide(folder: str) -> None:
-    found = [f"{source}: {each}" for source in CODE_FILES[folder] for text in texts(source) for each in findings(text)]
-    assert found == []
+    faults = [f"{source}: {each}" for source in CODE_FILES[folder] for text in texts(source) for each in findings(text)]
+    assert faults == []
 
 
 @with_cases

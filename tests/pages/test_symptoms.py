@@ -24,8 +24,8 @@ def connect_to_closed_port(_client: Client) -> None:
 
 def connect_with_wrong_set_name(client: Client) -> None:
     host, port = client.address or ("", 0)
-    with MongoClient(host, port, replicaSet="other", serverSelectionTimeoutMS=1000) as wrong:
-        wrong.t.c.find_one()
+    with MongoClient(host, port, replicaSet="other", serverSelectionTimeoutMS=1000) as client_with_wrong_name:
+        client_with_wrong_name.t.c.find_one()
 
 
 def misspell_option(_client: Client) -> None:
@@ -58,7 +58,7 @@ def write_in_transaction(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fail", "quoted"),
+    ("fail", "quoted_message"),
     [
         (connect_to_closed_port, "Connection refused"),
         (connect_with_wrong_set_name, "No replica set members available for replica set name"),
@@ -66,16 +66,28 @@ def write_in_transaction(client: Client) -> None:
         (use_in_other_thread, "a MongoClient belongs to the native thread that first used it"),
         (use_after_close, "Cannot use MongoClient after close"),
         (lambda client: bool(client.t.c), "compare with None instead"),
-        (write_in_transaction, "Transaction numbers are only allowed on a replica set member or mongos"),
-        (lambda client: client.t.c.watch(), "The $changeStream stage is only supported on replica sets"),
-        (lambda client: client.t.c.insert_one({"a": datetime.date(2026, 1, 1)}), "cannot encode object"),
-        (lambda client: client.t.c.insert_one({"a": uuid.UUID(int=1)}), "cannot encode native uuid.UUID"),
+        (
+            write_in_transaction,
+            "Transaction numbers are only allowed on a replica set member or mongos",
+        ),
+        (
+            lambda client: client.t.c.watch(),
+            "The $changeStream stage is only supported on replica sets",
+        ),
+        (
+            lambda client: client.t.c.insert_one({"a": datetime.date(2026, 1, 1)}),
+            "cannot encode object",
+        ),
+        (
+            lambda client: client.t.c.insert_one({"a": uuid.UUID(int=1)}),
+            "cannot encode native uuid.UUID",
+        ),
     ],
 )
-def test_quoted_message_equals_message_of_driver(fail: Callable[[Client], object], quoted: str) -> None:
-    assert f"`{quoted}`" in _PAGE_TEXT
+def test_quoted_message_equals_message_of_driver(fail: Callable[[Client], object], quoted_message: str) -> None:
+    assert f"`{quoted_message}`" in _PAGE_TEXT
     with Deployment.standalone() as deployment, MongoClient(deployment.uri) as client:
         client.t.c.find_one()
         with pytest.raises(Exception) as raised:
             fail(client)
-        assert quoted in str(raised.value)
+        assert quoted_message in str(raised.value)

@@ -37,10 +37,13 @@ def files_for_deployment(folder: Path, deployment: str, selected: Sequence[str])
 
     Tests that need no server run on only one deployment.
     """
-    needed = _USES_PYMONGO if deployment == _DEFAULT_DEPLOYMENT else _USES_A_SERVER
-    paths = [*sorted((folder / "test").glob("test_*.py")), *sorted((folder / "test" / "mockupdb").glob("test_*.py"))]
-    chosen = [path for path in paths if not selected or path.stem in selected]
-    return [str(path.relative_to(folder)) for path in chosen if needed.search(path.read_text("utf-8"))]
+    pattern = _USES_PYMONGO if deployment == _DEFAULT_DEPLOYMENT else _USES_A_SERVER
+    paths = [
+        *sorted((folder / "test").glob("test_*.py")),
+        *sorted((folder / "test" / "mockupdb").glob("test_*.py")),
+    ]
+    chosen_paths = [path for path in paths if not selected or path.stem in selected]
+    return [str(path.relative_to(folder)) for path in chosen_paths if pattern.search(path.read_text("utf-8"))]
 
 
 def create_jobs(folder: Path, deployments: Sequence[str], selected: Sequence[str]) -> Iterator[Job]:
@@ -50,9 +53,9 @@ def create_jobs(folder: Path, deployments: Sequence[str], selected: Sequence[str
     """
     for deployment in deployments:
         files = files_for_deployment(folder, deployment, selected)
-        count = -(-len(files) // _MAX_FILES_OF_JOB)
-        for number in range(count):
-            yield Job("gmongo", deployment, number, tuple(files[number::count]))
+        job_count = -(-len(files) // _MAX_FILES_OF_JOB)
+        for number in range(job_count):
+            yield Job("gmongo", deployment, number, tuple(files[number::job_count]))
 
 
 def job_with_pymongo(job: Job, outcomes: Mapping[str, Outcome]) -> Job | None:
@@ -60,9 +63,9 @@ def job_with_pymongo(job: Job, outcomes: Mapping[str, Outcome]) -> Job | None:
 
     Return None if all tests passed.
     """
-    rest = frozenset(name for name, outcome in outcomes.items() if outcome.kind != "passed")
-    files = tuple(file for file in job.files if file in {differences.file_of(name) for name in rest})
-    return replace(job, driver="pymongo", files=files, only=rest) if rest else None
+    remaining_names = frozenset(name for name, outcome in outcomes.items() if outcome.kind != "passed")
+    files = tuple(file for file in job.files if file in {differences.file_of(name) for name in remaining_names})
+    return replace(job, driver="pymongo", files=files, only=remaining_names) if remaining_names else None
 
 
 def run_jobs(jobs_to_run: Sequence[Job], folder: Path, output: Path, parallel: int) -> tuple[Results, list[str]]:
@@ -96,8 +99,8 @@ def repeat_failures(results: Results, table: dict[str, differences.Difference], 
     Each job runs the tests of one file.
     """
     for deployment in {deployment for _driver, deployment in results}:
-        found = differences.outcomes_that_differ(results["pymongo", deployment], results["gmongo", deployment])
-        suspects = differences.unexplained_tests(found, table, folder)
+        outcomes = differences.outcomes_that_differ(results["pymongo", deployment], results["gmongo", deployment])
+        suspects = differences.unexplained_tests(outcomes, table, folder)
         for number, file in enumerate(sorted({differences.file_of(name) for name in suspects}), _FIRST_REPEAT_NUMBER):
             only = frozenset(name for name in suspects if differences.file_of(name) == file)
             results["gmongo", deployment].update(Job("gmongo", deployment, number, (file,), only).run(folder, output))
@@ -114,13 +117,13 @@ def faults_of_outcomes(results: Results, table: dict[str, differences.Difference
     passed: set[str] = set()
     executed: set[str] = set()
     for deployment in {deployment for _driver, deployment in results}:
-        gmongo = results["gmongo", deployment]
-        found = differences.outcomes_that_differ(results["pymongo", deployment], gmongo)
-        differing |= set(found)
-        executed |= set(gmongo)
-        passed |= {name for name, outcome in gmongo.items() if outcome.kind == "passed"}
-        for name in differences.unexplained_tests(found, table, folder):
-            faults.append(f"{deployment}: {name} {found[name].kind}: {_shortened(found[name].text)}")
+        gmongo_outcomes = results["gmongo", deployment]
+        outcomes = differences.outcomes_that_differ(results["pymongo", deployment], gmongo_outcomes)
+        differing |= set(outcomes)
+        executed |= set(gmongo_outcomes)
+        passed |= {name for name, outcome in gmongo_outcomes.items() if outcome.kind == "passed"}
+        for name in differences.unexplained_tests(outcomes, table, folder):
+            faults.append(f"{deployment}: {name} {outcomes[name].kind}: {_shortened(outcomes[name].text)}")
     # Some lines apply to only one deployment, so a run on some deployments cannot detect obsolete
     # lines.
     if {deployment for _driver, deployment in results} == set(DEPLOYMENTS):
@@ -157,11 +160,14 @@ def report(results: Results, table: Mapping[str, differences.Difference]) -> Ite
             column = _outcome_column(name, results, deployment, table)
             by_file.setdefault(differences.module_of(name), Counter())[column] += 1
             by_deployment.setdefault(deployment, Counter())[column] += 1
-    for title, counts in (("deployment", by_deployment), ("file", by_file)):
-        yield f"| {title} | " + " | ".join(_COLUMNS) + " |"
+    for heading, counts_by_key in (("deployment", by_deployment), ("file", by_file)):
+        yield f"| {heading} | " + " | ".join(_COLUMNS) + " |"
         yield "|---" * (len(_COLUMNS) + 1) + "|"
-        for key, count in [*sorted(counts.items()), ("all", sum(counts.values(), Counter()))]:
-            yield f"| {key} | " + " | ".join(str(count[column]) for column in _COLUMNS) + " |"
+        for key, outcome_counts in [
+            *sorted(counts_by_key.items()),
+            ("all", sum(counts_by_key.values(), Counter())),
+        ]:
+            yield (f"| {key} | " + " | ".join(str(outcome_counts[column]) for column in _COLUMNS) + " |")
 
 
 def main() -> int:
@@ -170,17 +176,20 @@ def main() -> int:
     parser.add_argument("files", nargs="*", help="names of files, such as test_cursor (default: all)")
     parser.add_argument("--folder", type=Path, default=Path(".pymongo"), help="folder for sources, logs and reports")
     parser.add_argument(
-        "--deployment", action="append", choices=DEPLOYMENTS, help="deployment, repeatable (default: all simulated)"
+        "--deployment",
+        action="append",
+        choices=DEPLOYMENTS,
+        help="deployment, repeatable (default: all simulated)",
     )
     parser.add_argument("--parallel", type=int, default=4, help="number of concurrent jobs")
-    given = parser.parse_args()
-    folder, output = given.folder.resolve(), given.folder.resolve() / "work"
+    options = parser.parse_args()
+    folder, output = options.folder.resolve(), options.folder.resolve() / "work"
     output.mkdir(parents=True, exist_ok=True)
     source = download_tests(folder)
     create_renamed_copy(folder)
     table = differences.read_differences()
-    jobs_to_run = list(create_jobs(source, given.deployment or list(SIMULATED), given.files))
-    results, job_errors = run_jobs(jobs_to_run, source, output, given.parallel)
+    jobs_to_run = list(create_jobs(source, options.deployment or list(SIMULATED), options.files))
+    results, job_errors = run_jobs(jobs_to_run, source, output, options.parallel)
     repeat_failures(results, table, source, output)
     print(*report(results, table), sep="\n")
     faults = [*job_errors, *faults_of_outcomes(results, table, source)]

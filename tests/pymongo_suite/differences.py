@@ -72,9 +72,9 @@ def read_differences() -> dict[str, Difference]:
 
 def outcomes_that_differ(pymongo: Outcomes, gmongo: Outcomes) -> dict[str, Outcome]:
     """Return the tests that pass only with PyMongo, each with its outcome with gmongo."""
-    missing = Outcome("failed", "the test was not run")
-    own = {name: gmongo.get(name, missing) for name, outcome in pymongo.items() if outcome.kind == "passed"}
-    return {name: outcome for name, outcome in own.items() if outcome.kind != "passed"}
+    not_run = Outcome("failed", "the test was not run")
+    gmongo_outcomes = {name: gmongo.get(name, not_run) for name, outcome in pymongo.items() if outcome.kind == "passed"}
+    return {name: outcome for name, outcome in gmongo_outcomes.items() if outcome.kind != "passed"}
 
 
 def module_of(test: str) -> str:
@@ -123,7 +123,7 @@ def unexplained_tests(differing: Outcomes, table: Mapping[str, Difference], fold
 def obsolete_tests(
     differing_tests: Iterable[str], passed_tests: Iterable[str], table: Mapping[str, Difference]
 ) -> list[str]:
-    """Return the tests with an obsolete line in the table: gmongo passes on each deployment.
+    """Return the tests with an obsolete line in the table: tests that pass, and differ on no deployment.
 
     :param differing_tests: Tests that pass only with PyMongo on at least one deployment.
     :param passed_tests: Tests that pass with gmongo on at least one deployment.

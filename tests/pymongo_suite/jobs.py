@@ -101,9 +101,9 @@ class Job:
         paths = [str(_ROOT), str(create_renamed_copy(output.parent))]
         variables = {"DB_IP": host, "DB_PORT": port, "GMONGO_DRIVER": self.driver, "PYTHONPATH": os.pathsep.join(paths)}
         if self.only:
-            names = output / f"{self.name}.only"
-            names.write_text("\n".join(self.only), "utf-8")
-            variables["GMONGO_ONLY"] = str(names)
+            names_file = output / f"{self.name}.only"
+            names_file.write_text("\n".join(self.only), "utf-8")
+            variables["GMONGO_ONLY"] = str(names_file)
         if self.deployment == "load balanced" and isinstance(deployment, DeploymentProcess):
             uri = deployment.uri_of(f"{host}:{port}", loadBalanced="true")
             variables |= {"TEST_LOAD_BALANCER": "1", "SINGLE_MONGOS_LB_URI": uri, "MULTI_MONGOS_LB_URI": deployment.uri}
@@ -123,11 +123,11 @@ def read_outcomes(report: Path) -> dict[str, Outcome]:
             continue
         kind = "skipped" if problem.tag == "skipped" else "failed"
         text = f"{problem.get('message') or ''}\n{problem.text or ''}"
-        before = outcomes_by_name.get(name, Outcome("skipped"))
-        # An earlier entry contains the failure of the test, and this entry contains the failure of
-        # the teardown.
-        if before.kind == "failed":
-            outcomes_by_name[name] = Outcome("failed", before.text + text)
+        earlier_outcome = outcomes_by_name.get(name, Outcome("skipped"))
+        # If a test and its teardown fail, the first entry describes the test, and the second entry
+        # describes the teardown.
+        if earlier_outcome.kind == "failed":
+            outcomes_by_name[name] = Outcome("failed", earlier_outcome.text + text)
         elif name not in outcomes_by_name or kind == "failed":
             outcomes_by_name[name] = Outcome(kind, text)
     return outcomes_by_name

@@ -24,9 +24,9 @@ if os.environ[DRIVER_VARIABLE] == "gmongo":
 
 import pymongo  # noqa: E402
 
-_exists = os.path.exists
+_original_exists = os.path.exists
 # Tests of handshakes fail in a container, so the plugin hides that the process runs in a container.
-os.path.exists = lambda path: path != "/.dockerenv" and _exists(path)
+os.path.exists = lambda path: path != "/.dockerenv" and _original_exists(path)
 
 
 def _name(item: pytest.Item) -> str:
@@ -46,4 +46,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
     """Set the default server address of MongoClient, because an earlier test may have changed it."""
-    pymongo.MongoClient.HOST, pymongo.MongoClient.PORT = os.environ["DB_IP"], int(os.environ["DB_PORT"])
+    pymongo.MongoClient.HOST, pymongo.MongoClient.PORT = (
+        os.environ["DB_IP"],
+        int(os.environ["DB_PORT"]),
+    )

@@ -53,13 +53,13 @@ class _NumberModule(ModuleType):
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
-        for module, own in _NUMBERS.get(name, ()):
-            setattr(module, own, value)
+        for module, attribute in _NUMBER_ATTRIBUTES.get(name, ()):
+            setattr(module, attribute, value)
         super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
-        for module, own in _NUMBERS.get(name, ()):
-            setattr(module, own, _INITIAL_VALUES[module, own])
+        for module, attribute in _NUMBER_ATTRIBUTES.get(name, ()):
+            setattr(module, attribute, _INITIAL_VALUES[module, attribute])
         super().__delattr__(name)
 
 
@@ -79,13 +79,16 @@ class _ExtendedModule(_NumberModule):
 
 
 # Name of a number in PyMongo -> the equivalent attributes of gmongo.
-_NUMBERS: dict[str, tuple[tuple[Any, str], ...]] = {
+_NUMBER_ATTRIBUTES: dict[str, tuple[tuple[Any, str], ...]] = {
     "HEARTBEAT_FREQUENCY": ((TopologySettings, "heartbeat_frequency"),),
-    "MIN_HEARTBEAT_INTERVAL": ((monitor, "MIN_HEARTBEAT_FREQUENCY"), (rules, "MIN_HEARTBEAT_SECONDS")),
+    "MIN_HEARTBEAT_INTERVAL": (
+        (monitor, "MIN_HEARTBEAT_FREQUENCY"),
+        (rules, "MIN_HEARTBEAT_SECONDS"),
+    ),
     "_UPLOAD_BUFFER_SIZE": ((grid_in, "_BUFFER_SIZE"),),
     "_WITH_TRANSACTION_RETRY_TIME_LIMIT": ((transaction, "_TIME_LIMIT"),),
 }
-_INITIAL_VALUES = {place: getattr(*place) for places in _NUMBERS.values() for place in places}
+_INITIAL_VALUES = {place: getattr(*place) for places in _NUMBER_ATTRIBUTES.values() for place in places}
 
 
 def _is_called_by_gmongo() -> bool:

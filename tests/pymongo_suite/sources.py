@@ -20,7 +20,7 @@ _PACKAGES = ("pymongo", "gridfs")
 _PACKAGE = r"(?=(?:pymongo|gridfs)\b(?!\.errors))"
 # Pattern for the package name in imports and attribute accesses, but not in strings. The name
 # `pymongo.errors` is not renamed, so that functions of the copy raise the errors of the stand-in.
-_NAME = re.compile(rf"""(?<=from ){_PACKAGE}|(?<=import ){_PACKAGE}|(?<![\w."'`]){_PACKAGE}(?=\w+\.\w)""")
+_NAME_PATTERN = re.compile(rf"""(?<=from ){_PACKAGE}|(?<=import ){_PACKAGE}|(?<![\w."'`]){_PACKAGE}(?=\w+\.\w)""")
 
 
 def download_tests(folder: Path) -> Path:
@@ -29,12 +29,12 @@ def download_tests(folder: Path) -> Path:
 
     :param folder: Folder for downloads and unpacked tests.
     """
-    installed = version("pymongo")
-    target = folder / f"pymongo-{installed}-tests"
+    installed_version = version("pymongo")
+    target = folder / f"pymongo-{installed_version}-tests"
     if not target.exists():
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", "pymongo"]
-        subprocess.run([*command, "--dest", str(folder), f"pymongo=={installed}"], check=True)
-        _unpack(folder / f"pymongo-{installed}.tar.gz", target)
+        subprocess.run([*command, "--dest", str(folder), f"pymongo=={installed_version}"], check=True)
+        _unpack(folder / f"pymongo-{installed_version}.tar.gz", target)
     return target
 
 
@@ -43,12 +43,12 @@ def _unpack(archive: Path, target: Path) -> None:
 
     If the folder also contained PyMongo, Python would import this PyMongo, which has no C extensions.
     """
-    partial = target.with_suffix(".partial")
+    partial_folder = target.with_suffix(".partial")
     with tarfile.open(archive) as source:
         members = [each for each in source.getmembers() if Path(each.name).parts[1:2] == ("test",)]
-        source.extractall(partial, members, filter="data")
-    (partial / archive.name.removesuffix(".tar.gz")).rename(target)
-    partial.rmdir()
+        source.extractall(partial_folder, members, filter="data")
+    (partial_folder / archive.name.removesuffix(".tar.gz")).rename(target)
+    partial_folder.rmdir()
 
 
 def create_renamed_copy(folder: Path) -> Path:
@@ -65,5 +65,5 @@ def create_renamed_copy(folder: Path) -> Path:
         copy = target / (PREFIX + package)
         shutil.copytree(source, copy, ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
         for path in copy.rglob("*.py"):
-            path.write_text(_NAME.sub(PREFIX, path.read_text("utf-8")), "utf-8")
+            path.write_text(_NAME_PATTERN.sub(PREFIX, path.read_text("utf-8")), "utf-8")
     return target

@@ -120,8 +120,8 @@ def _options_with_credential(options: ClientOptions) -> PoolOptions:
 
 def _pool_settings(pool: Pool) -> SimpleNamespace:
     options = pool.options
-    names = {"max_idle_time_seconds": options.max_idle_time, "non_default_options": options.specified}
-    return SimpleNamespace(**vars(pool._connection_options), **vars(options), **names)
+    renamed_options = {"max_idle_time_seconds": options.max_idle_time, "non_default_options": options.specified}
+    return SimpleNamespace(**vars(pool._connection_options), **vars(options), **renamed_options)
 
 
 @contextmanager
@@ -180,13 +180,13 @@ _SUBSTITUTES: tuple[tuple[Any, str, Any], ...] = (
 
 def install_substitutes() -> None:
     """Add the substitutes to the classes and modules of gmongo."""
-    for kind, name, value in _SUBSTITUTES:
-        setattr(kind, name, value)
-    for name, beginnings in _EVENT_PREFIXES.items():
-        kinds = (
-            value for key, value in vars(monitoring).items() if key.startswith(beginnings) and key.endswith("Event")
+    for owner, name, value in _SUBSTITUTES:
+        setattr(owner, name, value)
+    for name, prefixes in _EVENT_PREFIXES.items():
+        event_classes = (
+            value for key, value in vars(monitoring).items() if key.startswith(prefixes) and key.endswith("Event")
         )
-        monitoring.__dict__[name] = tuple(each for each in kinds if isinstance(each, type))
+        monitoring.__dict__[name] = tuple(each for each in event_classes if isinstance(each, type))
     metadata: dict[str, Any] = importlib.import_module(f"{PREFIX}pymongo.pool_options")._METADATA
     metadata.clear()  # handshake tests expect that a client sends the metadata in the dictionary
     metadata.update(client_metadata(None))

@@ -1,5 +1,5 @@
-"""Functions that read the state of a client, and the hello commands that a scripted server has
-received.
+"""Helper functions: topology descriptions, the state of a client, and the hello commands that a
+scripted server has received.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def plain_hellos(server: ScriptedServer) -> list[dict[str, Any]]:
     return [command for command in server.commands("hello") if "topologyVersion" not in command]
 
 
-def streaming_connection(server: ScriptedServer) -> int:
+def streaming_connection_number(server: ScriptedServer) -> int:
     """Return the number of the connection that received the last awaitable hello command."""
     return [each.connection for each in server.received if "topologyVersion" in each.command][-1]
 
 
-def newer_version(version: dict[str, Any], increment: int = 1) -> dict[str, Any]:
+def newer_topology_version(version: dict[str, Any], increment: int = 1) -> dict[str, Any]:
     """Return a ``topologyVersion`` whose counter is higher than the counter of `version`."""
     return {**version, "counter": Int64(version["counter"] + increment)}
 

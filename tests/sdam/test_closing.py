@@ -152,36 +152,36 @@ def test_idle_monitor_greenlets_are_not_resumed(connect: Any, server: ScriptedSe
     client.db.c.find_one()
     eventually(lambda: len(server.peers) == (3 if server.streams else 2))
     wait_for_absent_events()
-    resumed: list[str] = []
+    resumed_greenlets: list[str] = []
 
     def record_resumed_greenlet(event: str, arguments: Any) -> None:
         target = arguments[1]
         if event in ("switch", "throw") and isinstance(target, gevent.Greenlet):
             name = repr(getattr(target, "_run", ""))
-            resumed.extend([name] * ("gmongo" in name))
+            resumed_greenlets.extend([name] * ("gmongo" in name))
 
-    before = greenlet.settrace(record_resumed_greenlet)
+    previous_trace = greenlet.settrace(record_resumed_greenlet)
     try:
         gevent.sleep(0.7)
-        idle = [each for each in resumed if "Monitor" in each]
+        resumed_monitors = [each for each in resumed_greenlets if "Monitor" in each]
         server.changed()
         client._topology.request_checks()
         # Check that the trace function detects a resumed monitor greenlet.
-        eventually(lambda: [each for each in resumed if "Monitor" in each])
+        eventually(lambda: [each for each in resumed_greenlets if "Monitor" in each])
     finally:
-        greenlet.settrace(before)
-    assert idle == []
+        greenlet.settrace(previous_trace)
+    assert resumed_monitors == []
 
 
 def test_close_of_client_ends_server_selection_with_invalid_operation(connect: Any) -> None:
     with ScriptedServer() as dead:
         dead.stop()
         client = connect(dead, serverSelectionTimeoutMS=60_000)
-        waiting = [gevent.spawn(client.db.c.find_one) for _ in range(3)]
+        waiters = [gevent.spawn(client.db.c.find_one) for _ in range(3)]
         eventually(lambda: client._topology.selector.waiter_count == 3)
         client._topology.close()
-        gevent.joinall(waiting, timeout=5)
-    assert [type(each.exception) for each in waiting] == [InvalidOperation] * 3
+        gevent.joinall(waiters, timeout=5)
+    assert [type(each.exception) for each in waiters] == [InvalidOperation] * 3
 
 
 def test_operation_in_progress_fails_10_seconds_after_close(connect: Any, virtual_time: Any) -> None:

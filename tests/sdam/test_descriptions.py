@@ -24,7 +24,7 @@ CLUSTER_TIME = {"clusterTime": Timestamp(1, 1)}
 TOPOLOGY_VERSION = {"processId": ObjectId(), "counter": 1}
 
 
-WRITABLE_KINDS = {"Standalone", "Mongos", "RSPrimary", "LoadBalancer"}
+WRITABLE_SERVER_TYPES = {"Standalone", "Mongos", "RSPrimary", "LoadBalancer"}
 
 
 @with_cases
@@ -32,15 +32,15 @@ def test_hello_determines_server_type(hello: dict[str, Any], server_type: str) -
     server = ServerDescription(A, hello)
     assert server.server_type_name == server_type
     assert server.is_server_type_known == (server_type != "Unknown")
-    assert server.is_writable == (server_type in WRITABLE_KINDS)
-    assert server.is_readable == (server_type in WRITABLE_KINDS | {"RSSecondary"})
+    assert server.is_writable == (server_type in WRITABLE_SERVER_TYPES)
+    assert server.is_readable == (server_type in WRITABLE_SERVER_TYPES | {"RSSecondary"})
     assert server.mongos == (server_type == "Mongos")
     assert not server.retryable_writes_supported
     with_sessions = ServerDescription(A, {**hello, "logicalSessionTimeoutMinutes": 30})
     assert with_sessions.retryable_writes_supported == (server_type in {"Mongos", "RSPrimary"})
 
 
-# Rows: a hello field, an attribute of the server description, their values, and the default.
+# Rows: a hello field, an attribute of the server description, their values, and the default of the attribute.
 HELLO_FIELD_CASES: list[tuple[str, str, Any, Any, Any]] = [
     ("tags", "tags", {"dc": "x"}, {"dc": "x"}, {}),
     ("setName", "replica_set_name", "rs", "rs", None),
@@ -76,7 +76,11 @@ def test_server_description_has_round_trip_times_and_error() -> None:
     error = OSError("gone")
     server = ServerDescription(A, HELLO, 0.5, error, 0.25, topology_version=TOPOLOGY_VERSION, last_update_time=7.0)
     assert (server.address, server.round_trip_time, server.min_round_trip_time) == (A, 0.5, 0.25)
-    assert (server.error, server.topology_version, server.last_update_time) == (error, TOPOLOGY_VERSION, 7.0)
+    assert (server.error, server.topology_version, server.last_update_time) == (
+        error,
+        TOPOLOGY_VERSION,
+        7.0,
+    )
     assert server.election_tuple == (None, None)
     assert ServerDescription(A).min_round_trip_time == 0.0
     began = _clock.monotonic()
@@ -113,7 +117,10 @@ def hosts_of(servers: list[ServerDescription]) -> list[str]:
     return [server.address[0] for server in servers]
 
 
-PRIMARY, SECONDARY = member_description("a", isWritablePrimary=True), member_description("b", secondary=True)
+PRIMARY, SECONDARY = (
+    member_description("a", isWritablePrimary=True),
+    member_description("b", secondary=True),
+)
 
 
 def test_topology_has_known_servers_and_common_wire_version() -> None:
@@ -151,11 +158,17 @@ def test_apply_selector_returns_selected_servers() -> None:
     assert topology.apply_selector(WRITABLE, ("c", 1)) == []
     assert topology_with(PRIMARY).apply_selector(WRITABLE, SECONDARY.address) == []
     assert hosts_of(topology.apply_selector(Nearest(), None, lambda servers: servers[1:])) == ["b"]
-    assert hosts_of(topology.apply_selector(Nearest(), None, lambda servers: iter(servers))) == ["a", "b"]
+    assert hosts_of(topology.apply_selector(Nearest(), None, lambda servers: iter(servers))) == [
+        "a",
+        "b",
+    ]
     calls: list[Any] = []
     assert topology_with().apply_selector(WRITABLE, None, calls.append) == [] and not calls
     assert hosts_of(topology.apply_selector(Nearest(), None, None, [A])) == ["b"]
-    assert hosts_of(topology.apply_selector(Nearest(), None, None, [A, SECONDARY.address])) == ["a", "b"]
+    assert hosts_of(topology.apply_selector(Nearest(), None, None, [A, SECONDARY.address])) == [
+        "a",
+        "b",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +192,10 @@ def test_last_write_date_does_not_depend_on_time_zone(time_zone: str, monkeypatc
     monkeypatch.setenv("TZ", time_zone)
     time.tzset()
     try:
-        for date in (datetime(1970, 1, 2), datetime(1970, 1, 2, 9, tzinfo=timezone(timedelta(hours=9)))):
+        for date in (
+            datetime(1970, 1, 2),
+            datetime(1970, 1, 2, 9, tzinfo=timezone(timedelta(hours=9))),
+        ):
             server = ServerDescription(A, {"ok": 1, "lastWrite": {"lastWriteDate": date}})
             assert server.last_write_date == 86400.0
     finally:

@@ -1,9 +1,9 @@
 """Effects of an error in each step of connection establishment on the server description and the
 pool.
 
-Most network errors before the end of the hello have overload labels. Errors with overload labels and
-timeouts of the application change neither the server description nor the pool. All remaining errors
-of a server mark the server Unknown and clear the pool.
+Most network errors before the end of the hello have overload labels. Neither an error with overload
+labels nor a timeout of the application changes the server description or the pool. All other errors
+mark the server Unknown and clear the pool.
 """
 
 from __future__ import annotations

@@ -54,7 +54,8 @@ def topology_description_of(*hellos: dict[str, Any] | None) -> Any:
 def test_server_change_adds_event_of_expected_kind(before: Any, after: Any, expected_kinds: list[str]) -> None:
     history = EventLog()
     history.record_changes(
-        topology_description_of(before).server_descriptions(), topology_description_of(after).server_descriptions()
+        topology_description_of(before).server_descriptions(),
+        topology_description_of(after).server_descriptions(),
     )
     assert [(each.kind, each.address, each.event_count) for each in history.events] == [
         (kind, ("h0", 1), 1) for kind in expected_kinds
@@ -80,8 +81,8 @@ def test_event_of_repeated_failure_has_first_and_last_time(monkeypatch: pytest.M
     for moment in (3.0, 5.0, 9.0):
         monkeypatch.setattr(_clock, "monotonic", lambda moment=moment: moment)
         history.record_failed_check(ServerDescription(("h0", 1), error=OSError()))
-    (failed,) = history.events
-    assert (failed.first_moment, failed.moment) == (3.0, 9.0)
+    (event,) = history.events
+    assert (event.first_moment, event.moment) == (3.0, 9.0)
 
 
 def test_event_about_unknown_server_has_error() -> None:

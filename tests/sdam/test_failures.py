@@ -1,5 +1,5 @@
-"""A failed check publishes events and clears the pool. Errors of operations cancel or
-request checks.
+"""A failed check publishes events and clears the pool. A network error of an operation cancels
+the check in progress.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.sdam.harness import (
     awaitable_hellos,
     description_of,
     pool_stats_of,
-    streaming_connection,
+    streaming_connection_number,
     wait_for_absent_events,
 )
 from tests.support.server import ScriptedServer, cut_reply, send_no_reply
@@ -50,8 +50,8 @@ def test_failed_check_publishes_events_in_order(
     recorder.clear()
     cause_failure(poll_server)
     recorder.wait_for("PoolCleared")
-    failed = recorder.event_lines.index("HeartbeatFailed")
-    assert recorder.event_lines[failed : failed + 4] == [
+    start = recorder.event_lines.index("HeartbeatFailed")
+    assert recorder.event_lines[start : start + 4] == [
         "HeartbeatFailed",
         "ServerDescriptionChanged Unknown",
         "TopologyDescriptionChanged Single",
@@ -74,7 +74,7 @@ def test_known_server_is_checked_immediately_after_network_error_of_check(
     client = connect(stream_server, heartbeatFrequencyMS=60_000)
     eventually(lambda: awaitable_hellos(stream_server))
     recorder.clear()
-    stream_server.peers[streaming_connection(stream_server)].close()
+    stream_server.peers[streaming_connection_number(stream_server)].close()
     recorder.wait_for("PoolReady")
     assert recorder.lines_starting_with("Heartbeat", "Pool")[:5] == [
         "HeartbeatFailed awaited",
@@ -135,7 +135,7 @@ def test_command_error_in_handshake_marks_server_unknown_without_check(
 def test_network_error_of_operation_cancels_check(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
     client = connect(stream_server, heartbeatFrequencyMS=60_000, retryReads=False)
     eventually(lambda: awaitable_hellos(stream_server))
-    old = streaming_connection(stream_server)
+    old = streaming_connection_number(stream_server)
     recorder.clear()
     stream_server.fail("find", cut_reply(0))
     with pytest.raises(AutoReconnect):
@@ -180,7 +180,7 @@ def test_concurrent_network_errors_of_operations_clear_pool_once(
 def test_each_read_is_retried_after_server_closes_all_connections(
     connect: Any, stream_server: ScriptedServer, recorder: Any
 ) -> None:
-    """A server closes all connections if its name in the replica set changes."""
+    """A server may close all connections if the names of its replica set members change."""
     client = connect(stream_server, heartbeatFrequencyMS=60_000)
     eventually(lambda: awaitable_hellos(stream_server) and len(stream_server.peers) == 2)
     monitor_connections = set(stream_server.peers)

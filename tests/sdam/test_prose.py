@@ -47,7 +47,10 @@ def test_failed_checks_clear_pool_until_next_successful_check(
 ) -> None:
     connect(server, directConnection=True, heartbeat_interval=0.05)
     recorder.wait_for("PoolReady")
-    assert recorder.lines_starting_with("HeartbeatSucceeded", "PoolReady")[:2] == ["HeartbeatSucceeded", "PoolReady"]
+    assert recorder.lines_starting_with("HeartbeatSucceeded", "PoolReady")[:2] == [
+        "HeartbeatSucceeded",
+        "PoolReady",
+    ]
     recorder.clear()
     server.hello_edit = make_failing_hello_edit(2)
     recorder.wait_for("HeartbeatFailed")
@@ -61,7 +64,9 @@ def test_failed_checks_clear_pool_until_next_successful_check(
 def test_heartbeat_frequency_sets_interval_of_streamed_replies(
     connect: Any, server: ScriptedServer, recorder: Any
 ) -> None:
-    """Run streaming protocol test 1 of the specification with a tenth of the heartbeat interval."""
+    """Run streaming protocol test 1 of the specification with an interval of 50 ms instead
+    of 500 ms.
+    """
     connect(server, heartbeat_interval=0.05)
     recorder.wait_for("HeartbeatSucceeded", 6)
 

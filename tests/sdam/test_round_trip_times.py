@@ -10,7 +10,7 @@ import pytest
 
 from gmongo import _clock
 from gmongo.sdam.rtt_monitor import RoundTripTime
-from tests.sdam.harness import description_of, plain_hellos, streaming_connection
+from tests.sdam.harness import description_of, plain_hellos, streaming_connection_number
 from tests.support.server import ScriptedServer, cut_reply
 from tests.support.wait import eventually
 
@@ -69,15 +69,15 @@ def test_polled_server_has_one_monitor_connection(connect: Any, poll_server: Scr
 def test_failed_check_resets_round_trip_times(connect: Any, server: ScriptedServer, recorder: Any) -> None:
     client = connect(server, heartbeat_interval=0.02)
     eventually(lambda: description_of(client, server).min_round_trip_time > 0)
-    stream_number = streaming_connection(server) if server.streams else None
+    stream_number = streaming_connection_number(server) if server.streams else None
     recorder.clear()
     if stream_number:
         server.peers[stream_number].close()
     else:
         server.fail("hello", cut_reply(0))
-    lost = recorder.wait_for("ServerDescriptionChanged Unknown").new_description
-    assert lost.round_trip_time is None
-    assert lost.min_round_trip_time == 0
+    unknown_description = recorder.wait_for("ServerDescriptionChanged Unknown").new_description
+    assert unknown_description.round_trip_time is None
+    assert unknown_description.min_round_trip_time == 0
     description = recorder.wait_for("ServerDescriptionChanged Standalone").new_description
     assert description.round_trip_time > 0
     if not stream_number:  # the RTT monitor of a streaming server may already have added samples
@@ -91,7 +91,7 @@ def test_rtt_monitor_uses_second_connection(connect: Any, stream_server: Scripte
     assert all(command == {"hello": 1, "helloOk": True, "$db": "admin"} for command in plain_hellos(stream_server))
     assert commands_of_rtt_connection(stream_server)[:4] == ["ismaster", "hello", "hello", "hello"]
     assert stream_server.connection_count == len(stream_server.commands("handshake")) == 2
-    assert streaming_connection(stream_server) not in stream_server.connections_of("handshake")[1:]
+    assert streaming_connection_number(stream_server) not in stream_server.connections_of("handshake")[1:]
 
 
 @pytest.mark.requirement("SM-70", "SM-123")
@@ -116,12 +116,12 @@ def test_round_trip_time_is_continuously_updated(connect: Any, stream_server: Sc
     eventually(lambda: description_of(client, stream_server).round_trip_time)
     assert all(event.new_description.round_trip_time for event in recorder.events_named("ServerDescriptionChanged"))
 
-    def slow_if_measured(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
+    def delay_rtt_reply(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
         if "topologyVersion" not in command:
             gevent.sleep(0.1)
         return reply
 
-    stream_server.hello_edit = slow_if_measured
+    stream_server.hello_edit = delay_rtt_reply
     eventually(lambda: description_of(client, stream_server).round_trip_time > 0.05)
 
 
@@ -164,9 +164,9 @@ def test_rtt_monitor_errors_keep_server_description_and_samples(
     # The number of handshakes shows that the RTT monitor reconnected.
     eventually(lambda: len(stream_server.commands("handshake")) >= 4)
     assert {*recorder.event_lines} == {"HeartbeatStarted awaited", "HeartbeatSucceeded awaited"}
-    known = description_of(client, stream_server)
-    assert known.round_trip_time > 0
-    assert known.min_round_trip_time > 0
+    description = description_of(client, stream_server)
+    assert description.round_trip_time > 0
+    assert description.min_round_trip_time > 0
     stream_server.hello_edit = None
     seen_count = len(plain_hellos(stream_server))
     eventually(lambda: len(plain_hellos(stream_server)) > seen_count)

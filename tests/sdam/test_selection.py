@@ -24,10 +24,10 @@ class CountingSelector:
 
     def __init__(self, accepts: bool) -> None:
         self.accepts = accepts
-        self.calls = 0
+        self.call_count = 0
 
     def __call__(self, servers: list[Any]) -> list[Any]:
-        self.calls += 1
+        self.call_count += 1
         return servers if self.accepts else []
 
 
@@ -37,11 +37,11 @@ class ChangingSelector(CountingSelector):
     change: Any = None
 
     def __call__(self, servers: list[Any]) -> list[Any]:
-        accepts = super().__call__(servers)
-        if self.change is not None and self.calls == 2:
+        accepted_servers = super().__call__(servers)
+        if self.change is not None and self.call_count == 2:
             self.accepts = True
             self.change()
-        return accepts
+        return accepted_servers
 
 
 @pytest.mark.requirement("SM-27")
@@ -59,7 +59,7 @@ def test_topology_change_during_selector_call_wakes_all_waiting_operations(
 
     waiters = [gevent.spawn(find, number) for number in range(5)]
     eventually(lambda: client._topology.selector.waiter_count == 5)
-    selector.calls = 0
+    selector.call_count = 0
     selector.change = lambda: client._topology.selector.wake_waiters(client._topology.description)
     stream_server.changed()
     gevent.joinall(waiters, timeout=5, raise_error=True)
@@ -104,14 +104,14 @@ def scripted_mongos() -> ScriptedServer:
 
 
 def test_slow_mongos_receives_fewer_operations() -> None:
-    """Run the prose test "operationCount-based Selection Within Latency Window" with 20 ms instead of
-    500 ms.
+    """Run the prose test "operationCount-based Selection Within Latency Window" with delays of 20 ms
+    instead of 500 ms.
     """
     recorder = Recorder()
 
     def run_finds(greenlet_count: int, finds_per_greenlet: int) -> Counter[Any]:
-        """Run `find` operations in several greenlets. Return the number of commands by server
-        address.
+        """Run `find` operations in several greenlets. Return the number of commands for each
+        server address.
         """
 
         def find() -> None:

@@ -1,4 +1,4 @@
-"""Simulated servers satisfy the requirements of the SDAM specification."""
+"""Hello replies of simulated servers satisfy the requirements of the SDAM specification."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ def awaitable_hello(version: Any, milliseconds: int = LONG_WAIT_MS) -> dict[str,
 def test_each_hello_reply_has_topology_version(client: WireClient) -> None:
     for command in ({"hello": 1}, {"isMaster": 1}, {"hello": 1, "helloOk": True}):
         version = client.run(command)["topologyVersion"]
-        assert {name: type(value) for name, value in version.items()} == {"processId": ObjectId, "counter": Int64}
+        assert {name: type(value) for name, value in version.items()} == {
+            "processId": ObjectId,
+            "counter": Int64,
+        }
 
 
 @pytest.mark.requirement("SM-44", "SM-45")
@@ -80,7 +83,10 @@ def test_server_streams_hello_replies_without_further_requests(replica_set: Any,
     replica_set.members.primary.step_down()
     replies = [client.receive() for _ in range(2)]
     assert [more for _reply, more in replies] == [True, True]
-    assert [reply["topologyVersion"]["counter"] - known["counter"] for reply, _more in replies] == [1, 2]
+    assert [reply["topologyVersion"]["counter"] - known["counter"] for reply, _more in replies] == [
+        1,
+        2,
+    ]
 
 
 @pytest.mark.requirement("SM-58")

@@ -18,9 +18,9 @@ from gmongo.wire.message import EXHAUST_ALLOWED, MORE_TO_COME, OP_MSG
 from tests.sdam.harness import (
     awaitable_hellos,
     description_of,
-    newer_version,
+    newer_topology_version,
     plain_hellos,
-    streaming_connection,
+    streaming_connection_number,
     wait_for_absent_events,
 )
 from tests.support.framing import HEADER, write_message
@@ -49,18 +49,18 @@ def test_awaitable_hello_has_topology_version_and_exhaust_allowed_flag(
     assert handshake.name == "handshake"
 
 
-def _member_of_other_set(replica_set: ScriptedReplicaSet) -> tuple[str, dict[str, Any]]:
+def _prepare_member_of_other_set(replica_set: ScriptedReplicaSet) -> tuple[str, dict[str, Any]]:
     return replica_set.members[1].name, {"directConnection": True, "replicaSet": "other"}
 
 
-def _old_primary(replica_set: ScriptedReplicaSet) -> tuple[str, dict[str, Any]]:
+def _prepare_stale_primary(replica_set: ScriptedReplicaSet) -> tuple[str, dict[str, Any]]:
     old = {"isWritablePrimary": True, "ismaster": True, "secondary": False, "electionId": ObjectId(bytes(12))}
     replica_set.members[1].hello_edit = lambda _command, reply: {**reply, **old}
     return ",".join(member.name for member in replica_set.members), {"replicaSet": "scripted"}
 
 
 @pytest.mark.requirement("SM-111", "SM-115")
-@pytest.mark.parametrize("prepare", [_member_of_other_set, _old_primary])
+@pytest.mark.parametrize("prepare", [_prepare_member_of_other_set, _prepare_stale_primary])
 def test_monitor_streams_from_server_that_topology_rejects(connect: Any, prepare: Any) -> None:
     with ScriptedReplicaSet(2) as replica_set:
         server = replica_set.members[1]
@@ -117,16 +117,16 @@ def test_streamed_replies_in_one_packet_are_processed_in_order(
     def send_three_replies(peer: Any, message: bytes) -> None:
         _length, _number, response_to, _opcode = HEADER.unpack_from(message)
         reply = bson.decode(message[21:])
-        pieces = b""
+        packet = b""
         for number, tag in enumerate(tags):
             changed_reply = {
                 **reply,
                 "tags": {"is": tag},
-                "topologyVersion": newer_version(reply["topologyVersion"], number),
+                "topologyVersion": newer_topology_version(reply["topologyVersion"], number),
             }
-            pieces += write_message(OP_MSG, 7000 + number, response_to, MORE_TO_COME, changed_reply)
+            packet += write_message(OP_MSG, 7000 + number, response_to, MORE_TO_COME, changed_reply)
             response_to = 7000 + number
-        peer.send(pieces)
+        peer.send(packet)
 
     connect(stream_server)
     eventually(lambda: awaitable_hellos(stream_server) and len(stream_server.commands("handshake")) == 2)
@@ -150,7 +150,7 @@ def return_command_error(stream_server: ScriptedServer) -> None:
 
 
 def close_connection(stream_server: ScriptedServer) -> None:
-    stream_server.peers[streaming_connection(stream_server)].close()
+    stream_server.peers[streaming_connection_number(stream_server)].close()
 
 
 @pytest.mark.requirement("SM-64")
@@ -161,21 +161,21 @@ def test_monitor_streams_on_new_connection_after_failure(
 ) -> None:
     connect(stream_server, heartbeat_interval=0.5)
     eventually(lambda: awaitable_hellos(stream_server) and len(stream_server.commands("handshake")) == 2)
-    old = streaming_connection(stream_server)
+    old = streaming_connection_number(stream_server)
     cause_failure(stream_server)
     recorder.wait_for("HeartbeatFailed awaited")
     stream_server.hello_edit = None
     eventually(lambda: old not in stream_server.peers)
-    eventually(lambda: streaming_connection(stream_server) != old)
-    new = streaming_connection(stream_server)
+    eventually(lambda: streaming_connection_number(stream_server) != old)
+    new = streaming_connection_number(stream_server)
     assert [each.name for each in stream_server.received if each.connection == new] == ["handshake", "hello"]
     assert [each.name for each in stream_server.received if each.connection == old] == ["handshake", "hello"]
 
 
 def test_server_monitoring_mode_auto_polls_on_aws_lambda(monkeypatch: pytest.MonkeyPatch) -> None:
-    lambda_function = {"AWS_EXECUTION_ENV": "AWS_Lambda_python3.12"}
-    assert not allows_streaming("auto", lambda_function)
-    assert allows_streaming("stream", lambda_function)
+    lambda_environment = {"AWS_EXECUTION_ENV": "AWS_Lambda_python3.12"}
+    assert not allows_streaming("auto", lambda_environment)
+    assert allows_streaming("stream", lambda_environment)
     assert allows_streaming("auto", {})
     assert not allows_streaming("poll", {})
 
@@ -185,12 +185,12 @@ def test_server_monitoring_mode_auto_polls_on_aws_lambda(monkeypatch: pytest.Mon
 def test_round_trip_time_excludes_await_time(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
     """Delay replies to the RTT monitor by 0.01 seconds, and streamed replies by 0.2 seconds."""
 
-    def delay_measurement(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
+    def delay_rtt_reply(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
         if "topologyVersion" not in command:
             gevent.sleep(0.01)
         return reply
 
-    stream_server.hello_edit = delay_measurement
+    stream_server.hello_edit = delay_rtt_reply
     client = connect(stream_server, heartbeat_interval=0.2)
     event = recorder.wait_for("HeartbeatSucceeded awaited", 3)
     assert event.duration == pytest.approx(0.2, rel=0.01)

@@ -23,18 +23,18 @@ class CheckTimes(ForwardingHeartbeatListener):
     """A heartbeat listener that records the start times and the end times of checks."""
 
     def __init__(self) -> None:
-        self.begun: list[float] = []
-        self.ended: list[float] = []
+        self.start_times: list[float] = []
+        self.end_times: list[float] = []
 
     def handle(self, event: Any) -> None:
-        (self.begun if short_name(event) == "HeartbeatStarted" else self.ended).append(_clock.monotonic())
+        (self.start_times if short_name(event) == "HeartbeatStarted" else self.end_times).append(_clock.monotonic())
 
     def wait_for_pauses(self, count: int) -> list[float]:
         """Wait for `count` pauses. Return the seconds from the end of each check to the start of the
         next check.
         """
-        eventually(lambda: len(self.begun) > count)
-        return [begin - end for end, begin in zip(self.ended, self.begun[1:], strict=False)]
+        eventually(lambda: len(self.start_times) > count)
+        return [start - end for end, start in zip(self.end_times, self.start_times[1:], strict=False)]
 
 
 # Tests of heartbeatFrequencyMS
@@ -182,7 +182,7 @@ def test_socket_timeout_does_not_apply_to_monitors(connect: Any, poll_server: Sc
 def test_awaited_reply_times_out_after_connect_timeout_plus_interval(
     connect: Any, stream_server: ScriptedServer, recorder: Any, server_streams: bool
 ) -> None:
-    """Let the first awaited reply arrive after 100 ms, and no further reply."""
+    """The server sends the first awaited reply after 100 ms, and no further reply."""
     stream_server.exhausts = server_streams
     connect(stream_server, heartbeat_interval=0.1, connectTimeoutMS=100)
     event = recorder.wait_for("HeartbeatSucceeded awaited")
@@ -207,7 +207,9 @@ def test_connect_timeout_of_zero_disables_timeout_of_checks(
 
 
 def test_server_selection_try_once_is_rejected_as_keyword_and_ignored_in_uri() -> None:
-    """Check `serverSelectionTryOnce`, an option of the specification for drivers without monitors."""
+    """Check `serverSelectionTryOnce`, which the specification defines only for
+    single-threaded drivers.
+    """
     with pytest.raises(ConfigurationError, match="serverSelectionTryOnce"):
         MongoClient("h", connect=False, serverSelectionTryOnce=True)
     with pytest.warns(UserWarning, match="(?i)serverSelectionTryOnce"):

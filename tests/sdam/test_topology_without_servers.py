@@ -35,7 +35,7 @@ from gmongo.wire.timeout import seconds_of
 A = ("a", 27017)
 
 
-class TopologyWithoutMonitors(Topology):
+class TopologyWithMockMonitors(Topology):
     """A topology whose servers have mock monitors."""
 
     def _make_server(self, address: Any, pool: Any) -> Server:
@@ -43,13 +43,13 @@ class TopologyWithoutMonitors(Topology):
 
 
 def open_topology(uri: str) -> Topology:
-    topology = TopologyWithoutMonitors(ClientOptions(uri, None, {}).topology())
+    topology = TopologyWithMockMonitors(ClientOptions(uri, None, {}).topology())
     topology.open()
     return topology
 
 
 class MonitorOwner:
-    """The owner of a monitor. A monitor can have a weak reference to the owner."""
+    """The owner of a monitor. Unlike `object`, the class supports weak references."""
 
 
 @pytest.fixture
@@ -179,10 +179,10 @@ def test_closed_topology_ignores_check_results_and_errors() -> None:
     assert topology.description is final_description and not topology.servers
 
 
-REPLICA_SET = "mongodb://a,b,c/?replicaSet=rs"
+REPLICA_SET_URI = "mongodb://a,b,c/?replicaSet=rs"
 SECONDARY = {"ok": 1, "setName": "rs", "hosts": ["a", "b", "c"], "secondary": True, "maxWireVersion": 21}
 PRIMARY = {**SECONDARY, "secondary": False, "isWritablePrimary": True}
-UNMATCHED_TAGS = Secondary([{"dc": "x"}])
+UNMATCHED_SELECTOR = Secondary([{"dc": "x"}])
 OTHER_HOSTS = ["d:27017", "e:27017", "f:27017"]
 
 
@@ -194,7 +194,7 @@ OTHER_HOSTS = ["d:27017", "e:27017", "f:27017"]
         ({"a": OSError("gone"), "c": OSError("lost")}, WRITABLE, "gone, lost"),
         ({"b": SECONDARY}, WRITABLE, "No primary available for writes"),
         ({"b": SECONDARY}, Primary(), "No primary available"),
-        ({"b": SECONDARY}, UNMATCHED_TAGS, f"No replica set members match selector {UNMATCHED_TAGS!r}"),
+        ({"b": SECONDARY}, UNMATCHED_SELECTOR, f"No replica set members match selector {UNMATCHED_SELECTOR!r}"),
         (
             {"a": {**PRIMARY, "hosts": OTHER_HOSTS}, "d": OSError("gone"), "f": OSError("lost")},
             WRITABLE,
@@ -205,7 +205,7 @@ OTHER_HOSTS = ["d:27017", "e:27017", "f:27017"]
     ],
 )  # fmt: skip
 def test_server_selection_error_names_reason(check_results: Any, selector: Any, message: str) -> None:
-    topology = open_topology(REPLICA_SET)
+    topology = open_topology(REPLICA_SET_URI)
     for host, result in check_results.items():
         error = result if isinstance(result, Exception) else None
         topology.server_checked(ServerDescription((host, 27017), None if error else result, 0.1, error=error))
@@ -244,10 +244,10 @@ def test_fork_replaces_monitors_and_resets_pools() -> None:
 
 def test_fork_stops_inherited_srv_monitor() -> None:
     topology = open_topology("mongodb://a/")
-    topology._srv_monitor = inherited = Mock()
+    topology._srv_monitor = inherited_monitor = Mock()
     topology.mark_forked()
     topology.open()
-    assert inherited.stop.called
+    assert inherited_monitor.stop.called
     topology.close()
 
 

@@ -65,7 +65,7 @@ def count_after_insert(uri: str) -> int:
 
 
 def test_databases_start_in_parallel_while_other_greenlets_run(temporary_directory, monkeypatch):
-    # The test delays the readiness of each database until this greenlet has run five times.
+    # The test delays the readiness of each database until this greenlet has run more than five times.
     find_process = nx_server.find_process_id
     monkeypatch.setattr(nx_server, "find_process_id", lambda *given: find_process(*given) if ticks > 5 else None)
     databases = [EmbeddedDatabase() for _ in range(3)]
@@ -95,7 +95,7 @@ def test_database_with_path_keeps_its_data(tmp_path, temporary_directory):
 
 def test_restarted_database_is_empty():
     database = EmbeddedDatabase()
-    for _time in range(2):
+    for _ in range(2):
         with database:
             assert count_after_insert(database.uri) == 1
             with pytest.raises(EmbeddedDatabaseError, match="started already"):

@@ -183,29 +183,29 @@ def test_error_of_missing_server_program_names_extra_to_install(tmp_path, monkey
 
 
 def test_program_of_environment_variable_has_priority_over_path(tmp_path, monkeypatch):
-    named = write_script(tmp_path / "named", "echo 'db version v7.0.1'")
+    variable_program = write_script(tmp_path / "named", "echo 'db version v7.0.1'")
     (tmp_path / "path").mkdir()
-    other = write_script(tmp_path / "path" / "mongod", "echo 'db version v6.0.1'")
-    given = write_script(tmp_path / "given", "echo 'db version v5.0.1'")
+    path_program = write_script(tmp_path / "path" / "mongod", "echo 'db version v6.0.1'")
+    argument_program = write_script(tmp_path / "given", "echo 'db version v5.0.1'")
     monkeypatch.setattr(program, "_find_in_wheel", lambda: None)
     monkeypatch.setenv("PATH", str(tmp_path / "path"), prepend=os.pathsep)
-    monkeypatch.setenv(program.PROGRAM_VARIABLE, str(named))
-    assert [program.find_program(each).version[0] for each in (given, None)] == [5, 7]
+    monkeypatch.setenv(program.PROGRAM_VARIABLE, str(variable_program))
+    assert [program.find_program(each).version[0] for each in (argument_program, None)] == [5, 7]
     monkeypatch.delenv(program.PROGRAM_VARIABLE)
-    assert program.find_program().path == other
+    assert program.find_program().path == path_program
 
 
 @needs_mongod
 def test_error_of_port_in_use_contains_server_log_and_no_file_remains(temporary_directory):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        found = server.Server(program.find_program(), server.Settings(), port=taken.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as other_socket:
+        unstarted = server.Server(program.find_program(), server.Settings(), port=other_socket.getsockname()[1])
         try:
             with pytest.raises(
                 EmbeddedDatabaseError, match=r"(?s)Another program uses the port.*log of mongod ends with"
             ):
-                found.start(float("inf"))
+                unstarted.start(float("inf"))
         finally:
-            found.end()
+            unstarted.end()
     assert list(temporary_directory.iterdir()) == []
 
 

@@ -1,9 +1,9 @@
 """Tests with MongoDB's drivers for Go, Java, Node and Rust as clients of simulated deployments.
 
-``tox -e drivers`` builds the programs of the drivers. The folder ``drivers`` has one program for
-each driver. Each program receives a URI and the kind of deployment, connects and prints ``ready``.
-If the input has a line ``read``, the program finds a document and prints a field. If the input has
-a line ``write ID``, the program inserts a document and prints its ID.
+``tox -e drivers`` builds the programs of the drivers, and runs the tests. The folder ``drivers``
+has one program for each driver. Each program receives a URI and the kind of deployment, connects
+and prints ``ready``. If the input has a line ``read``, the program finds a document and prints a
+field. If the input has a line ``write ID``, the program inserts a document and prints its ID.
 """
 
 from __future__ import annotations
@@ -114,5 +114,5 @@ def test_other_driver_continues_after_closed_connections(command: list[str], kin
         if kind == "replica_set":
             deployment.members.primary.step_down()
             assert client("write elsewhere") == "elsewhere"
-        written = [each.body["documents"] for each in deployment.commands.named("insert")]
-        assert written.count([{"_id": "afterwards"}]) == (1 if kind == "standalone" else 2)
+        inserts = [each.body["documents"] for each in deployment.commands.named("insert")]
+        assert inserts.count([{"_id": "afterwards"}]) == (1 if kind == "standalone" else 2)

@@ -1,6 +1,6 @@
 """Tests that docs/testing-recipes.md shows as recipes.
 
-Each recipe runs twice: with gmongo and a deployment in this process, and with PyMongo and a
+Most recipes run twice: with gmongo and a deployment in this process, and with PyMongo and a
 deployment in a separate process.
 """
 

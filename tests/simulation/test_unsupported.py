@@ -29,7 +29,8 @@ def test_code_refuses_only_constructs_of_table():
 
 
 @pytest.mark.parametrize(
-    ("construct", "engine"), [("$setWindowFields", 'EmbeddedDatabase(engine="mongod")'), ("$search", "MongoDB Atlas")]
+    ("construct", "engine"),
+    [("$setWindowFields", 'EmbeddedDatabase(engine="mongod")'), ("$search", "MongoDB Atlas")],
 )
 def test_error_names_unsupported_construct_and_engine_that_supports_it(construct, engine):
     error = not_supported(construct)

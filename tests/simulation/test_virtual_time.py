@@ -1,5 +1,5 @@
-"""Tests of virtual time: a virtual hour takes milliseconds of real time, and each run has the same
-order of events.
+"""Tests of virtual time: a virtual hour takes milliseconds of real time, and runs with equal
+seeds have the same order of events.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ class TestTimers:
         assert virtual_clock.monotonic() == before
 
     def test_delayed_data_at_socket_is_read_before_timeout(self, virtual_clock, monkeypatch):
-        # The replaced `sleep` sends the data while the virtual loop waits for delayed data of a
-        # busy machine.
+        # The replaced `sleep` sends the data while the virtual loop waits for data that a
+        # busy machine delays.
         ours, theirs = socket.socketpair()
         sleeps = []
 
@@ -179,7 +179,8 @@ class TestAdvance:
     def test_simultaneous_advances_overlap(self, virtual_clock):
         before = virtual_clock.monotonic()
         gevent.joinall(
-            [gevent.spawn(virtual_clock.advance, 5), gevent.spawn(virtual_clock.advance, 3)], raise_error=True
+            [gevent.spawn(virtual_clock.advance, 5), gevent.spawn(virtual_clock.advance, 3)],
+            raise_error=True,
         )
         assert virtual_clock.monotonic() == before + 5
 
@@ -189,7 +190,10 @@ class TestAdvance:
         assert virtual_clock.monotonic() == before + HOUR
 
     def test_advance_without_virtual_time_raises_runtime_error(self):
-        with Deployment.standalone() as deployment, pytest.raises(RuntimeError, match="with VirtualTime"):
+        with (
+            Deployment.standalone() as deployment,
+            pytest.raises(RuntimeError, match="with VirtualTime"),
+        ):
             deployment.advance(1)
         with pytest.raises(RuntimeError, match="not virtual here"):
             VirtualTime().advance(1)
@@ -201,7 +205,10 @@ class TestStartAndEnd:
         with VirtualTime(start=1000.0, date=date) as virtual:
             assert (virtual.monotonic(), virtual.date()) == (1000.0, date)
             gevent.sleep(HOUR)
-            assert (virtual.monotonic(), virtual.date()) == (4600.0, date + datetime.timedelta(hours=1))
+            assert (virtual.monotonic(), virtual.date()) == (
+                4600.0,
+                date + datetime.timedelta(hours=1),
+            )
 
     def test_date_without_time_zone_is_in_utc(self):
         with VirtualTime(date=datetime.datetime(2030, 1, 2)) as virtual:
@@ -210,9 +217,9 @@ class TestStartAndEnd:
     def test_clocks_start_at_real_time_by_default(self):
         before = time.monotonic(), time.time() - 0.001
         with VirtualTime() as virtual:
-            shown = virtual.monotonic(), virtual.date().timestamp()
+            virtual_times = virtual.monotonic(), virtual.date().timestamp()
         after = time.monotonic(), time.time() + 0.001  # virtual time rounds its start date
-        assert all(early <= now <= late for early, now, late in zip(before, shown, after, strict=True))
+        assert all(early <= now <= late for early, now, late in zip(before, virtual_times, after, strict=True))
 
     def test_nested_virtual_time_raises_runtime_error(self, virtual_time):
         with pytest.raises(RuntimeError, match="virtual already"), VirtualTime():
@@ -248,10 +255,10 @@ class TestStartAndEnd:
 
 class Heartbeats(monitoring.ServerHeartbeatListener):
     def __init__(self):
-        self.at = []
+        self.times = []
 
     def started(self, event):
-        self.at.append(_clock.monotonic())
+        self.times.append(_clock.monotonic())
 
     def succeeded(self, event):
         pass
@@ -264,7 +271,10 @@ class TestDriverInVirtualTime:
     def test_server_selection_times_out_after_30_seconds(self, virtual_clock, mongodb_standalone):
         mongodb_standalone.members[0].kill()
         before = virtual_clock.monotonic()
-        with MongoClient(mongodb_standalone.uri) as client, pytest.raises(ServerSelectionTimeoutError):
+        with (
+            MongoClient(mongodb_standalone.uri) as client,
+            pytest.raises(ServerSelectionTimeoutError),
+        ):
             client.db.c.find_one()
         assert virtual_clock.monotonic() == pytest.approx(before + 30)
 
@@ -274,10 +284,10 @@ class TestDriverInVirtualTime:
         options = {"serverMonitoringMode": mode, "event_listeners": [heartbeats]}
         with MongoClient(mongodb_standalone.uri, **options) as client:
             client.admin.command("ping")
-            del heartbeats.at[:]
+            del heartbeats.times[:]
             virtual_clock.advance(HOUR)
-        gaps = {round(later - earlier, 3) for earlier, later in zip(heartbeats.at, heartbeats.at[1:], strict=False)}
-        assert gaps == {10.0} and 359 <= len(heartbeats.at) <= 360
+        gaps = {round(end - start, 3) for start, end in zip(heartbeats.times, heartbeats.times[1:], strict=False)}
+        assert gaps == {10.0} and 359 <= len(heartbeats.times) <= 360
 
     def test_object_id_has_virtual_date(self, virtual_clock, mongodb_standalone):
         with MongoClient(mongodb_standalone.uri, heartbeatFrequencyMS=3_600_000) as client:
@@ -326,7 +336,10 @@ class TestDriverInVirtualTime:
             assert client.db.c.count_documents({}) == 0
 
     def test_authentication_advances_clock_by_less_than_5_seconds(self, virtual_clock):
-        with Deployment.standalone(users={"ada": "secret"}) as deployment, MongoClient(deployment.uri) as client:
+        with (
+            Deployment.standalone(users={"ada": "secret"}) as deployment,
+            MongoClient(deployment.uri) as client,
+        ):
             before = virtual_clock.monotonic()
             client.db.c.insert_one({})
             assert virtual_clock.monotonic() == pytest.approx(before, abs=5)
@@ -409,12 +422,12 @@ class TestSeeds:
         assert entries[0] == entries[1] == run_history(5)
 
     def test_object_ids_after_end_of_virtual_time_are_unique(self):
-        made = []
+        object_ids = []
         for _ in range(2):
             with VirtualTime(start=0, date=datetime.datetime(2030, 1, 1)):
-                made.append(_object_ids.new_object_id())
-            made.append(_object_ids.new_object_id())
-        assert made[0] == made[2] and made[1] != made[3]
+                object_ids.append(_object_ids.new_object_id())
+            object_ids.append(_object_ids.new_object_id())
+        assert object_ids[0] == object_ids[2] and object_ids[1] != object_ids[3]
 
     @pytest.mark.parametrize("seed", [None, True, b"1", object()])
     def test_seed_of_invalid_type_raises_type_error(self, seed):

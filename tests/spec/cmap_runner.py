@@ -86,7 +86,7 @@ class CmapTest:
     def __init__(self, case: dict[str, Any]) -> None:
         assert set(case) <= KNOWN_FIELDS, f"unknown fields {set(case) - KNOWN_FIELDS}"
         self._case = case
-        self._transcript = EventRecorder()
+        self._recorder = EventRecorder()
         self._threads: dict[str, Thread] = {}
         self._labelled_connections: dict[str, Connection] = {}
 
@@ -111,7 +111,7 @@ class CmapTest:
         if interval is not None:
             options = dataclasses.replace(options, background_interval=interval / 1000)
         owner = PoolOwner()
-        events = PoolEvents(server.address, (self._transcript,), Delivery(), None, silent=False)
+        events = PoolEvents(server.address, (self._recorder,), Delivery(), None, silent=False)
         owner.pool = Pool(server.address, options, settings.connection, events, owner)
         owner.pool.finish()
         return owner.pool
@@ -131,8 +131,8 @@ class CmapTest:
             return error
         return None
 
-    # Each method runs one operation of the official files. The name of a method is `_op_` and the
-    # name of the operation.
+    # Each method runs one operation of the official files. The name of a method consists of `_op_`
+    # and the name of the operation.
 
     def _op_start(self, target: str) -> None:
         self._threads[target] = Thread()
@@ -144,7 +144,7 @@ class CmapTest:
         self._threads[target].join()
 
     def _op_waitForEvent(self, event: str, count: int, timeout: int = 10_000) -> None:
-        self._transcript.wait_for(event, count, timeout / 1000)
+        self._recorder.wait_for(event, count, timeout / 1000)
 
     def _op_checkOut(self, label: str | None = None) -> None:
         connection = self._pool.check_out()
@@ -179,7 +179,7 @@ class CmapTest:
             assert text.lower() == expected.get("message", text).lower()
             assert "address" not in expected or getattr(error, "address", None) is not None
         ignored = self._case.get("ignore", [])
-        actual = [event for event in self._transcript.events if event["type"] not in ignored]
+        actual = [event for event in self._recorder.events if event["type"] not in ignored]
         expected_events = self._case.get("events", [])
         assert len(actual) >= len(expected_events), actual
         for event, required in zip(actual, expected_events, strict=False):

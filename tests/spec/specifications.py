@@ -1,5 +1,5 @@
-"""Find the files of the official JSON tests of the MongoDB driver specifications, and the runner for
-each file.
+"""Find the files of the official JSON tests of the MongoDB driver specifications, and the kind of each
+file.
 
 The content of a file determines its kind, and the kind determines the runner. If a specification
 adds a file of a known kind, the runner of the kind also runs the new file. If a file has an unknown
@@ -54,10 +54,10 @@ DATA_GLOBS = (
 )
 """Patterns for the names of files whose content no runner uses.
 
-The last name is a test of schemas: a runner must reject a file without ``schemaVersion``.
+The last pattern matches an invalid unified test: the field ``schemaVersion`` is missing.
 """
 
-_LOCAL_CLONE = Path(__file__).parents[3] / "shared"
+_CLONE_ROOT = Path(__file__).parents[3] / "shared"
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +83,8 @@ class SpecFile:
 
 def _kind_of(document: Mapping[str, Any]) -> str | None:
     tests = document.get("tests")
-    first = tests[0] if isinstance(tests, list) and tests and isinstance(tests[0], dict) else {}
-    return next((name for name, matches in KINDS.items() if matches(document, first)), None)
+    first_case = tests[0] if isinstance(tests, list) and tests and isinstance(tests[0], dict) else {}
+    return next((name for name, matches in KINDS.items() if matches(document, first_case)), None)
 
 
 def _document_has(*fields: str) -> Callable[[Mapping[str, Any], Mapping[str, Any]], bool]:
@@ -125,12 +125,12 @@ whose predicate is true.
 
 
 def specifications_folder() -> Path | None:
-    """Return the folder of the official tests, or None.
+    """Return the folder of the official tests, or None if the tests are missing.
 
     The folder contains one folder for each specification.
     """
     variable = os.environ.get("GMONGO_SPEC_TESTS")
-    folders = [Path(variable)] if variable else [_LOCAL_CLONE / "specifications-full", _LOCAL_CLONE / "specifications"]
+    folders = [Path(variable)] if variable else [_CLONE_ROOT / "specifications-full", _CLONE_ROOT / "specifications"]
     return next((folder for folder in folders if folder.is_dir()), None)
 
 
@@ -180,5 +180,5 @@ def files(kind: str, id_suffix: str = "") -> list[Any]:
 def _parameter(file: SpecFile, case: str, value: Any) -> Any:
     reason = CONTRADICTED_CASES.get((file.path.stem, case))
     marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
-    inner = "/".join(file.path.parts[-2:]).removesuffix(".json")
-    return pytest.param(value, id=f"{file.folder}/{inner}: {case}" if case else f"{file.folder}/{inner}", marks=marks)
+    label = "/".join(file.path.parts[-2:]).removesuffix(".json")
+    return pytest.param(value, id=f"{file.folder}/{label}: {case}" if case else f"{file.folder}/{label}", marks=marks)

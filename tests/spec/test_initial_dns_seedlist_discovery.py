@@ -1,7 +1,7 @@
 """Official tests and prose tests of the Initial DNS Seedlist Discovery specification.
 
-The driver queries a name server that runs in the test process. The name server maps host names to
-scripted servers, which do not use TLS.
+The driver queries a name server that runs in the test process. The fixture `network` redirects
+connections to scripted servers, which do not use TLS.
 """
 
 from __future__ import annotations
@@ -80,7 +80,11 @@ def member_hello(port: int) -> Callable[[ScriptedServer], dict[str, Any]]:
     """Return a function that returns the hello fields of the replica set member with the port."""
     me = f"localhost:{port}"
     fields = {"setName": "repl0", "setVersion": 1, "hosts": MEMBERS, "me": me, "primary": MEMBERS[0]}
-    role = {"isWritablePrimary": me == MEMBERS[0], "ismaster": me == MEMBERS[0], "secondary": me != MEMBERS[0]}
+    role = {
+        "isWritablePrimary": me == MEMBERS[0],
+        "ismaster": me == MEMBERS[0],
+        "secondary": me != MEMBERS[0],
+    }
     return lambda _server: fields | role
 
 
@@ -95,7 +99,7 @@ def load_balanced_hello(_port: int) -> Callable[[ScriptedServer], dict[str, Any]
 
 
 def ports_and_hello_of(case: dict[str, Any]) -> tuple[tuple[int, ...], Callable[[int], Any]]:
-    """Return the ports in the SRV records of a case, and a function that describes its servers."""
+    """Return the ports in the SRV records of a case, and a function such as :func:`member_hello`."""
     if case["options"].get("loadBalanced"):
         return (8000,), load_balanced_hello
     if MEMBERS[-1] in case.get("hosts", ()):
@@ -118,7 +122,11 @@ def deployment(network: Network, case: dict[str, Any]) -> Iterator[None]:
 @pytest.mark.parametrize("case", cases_without_error())
 def test_client_discovers_servers_of_official_case(network_with_records: Network, case: Any, connect: bool) -> None:
     network = network_with_records
-    with gevent.Timeout(10), deployment(network, case), MongoClient(case["uri"], tls=False, connect=connect) as client:
+    with (
+        gevent.Timeout(10),
+        deployment(network, case),
+        MongoClient(case["uri"], tls=False, connect=connect) as client,
+    ):
         assert bool(network.name_server.questions) is connect
         if not connect:
             assert client.is_primary
@@ -158,7 +166,7 @@ def test_1_name_with_fewer_than_three_parts_is_accepted(network: Network, name: 
         ("localhost", "localhost.mongodb"),
         ("mongo.local", "test_1.evil.local"),
         (BLOGS, "blogs.evil.com"),
-        # Prose test 3: the host is equal to the name, which has fewer than three parts.
+        # Prose test 3: the host is equal to the name, and the name has fewer than three parts.
         ("localhost", "localhost"),
         ("mongo.local", "mongo.local"),
         # Prose test 4: the host ends with the domain, but without a dot before the domain.
@@ -190,7 +198,8 @@ def test_6_host_validator_may_reject_host_in_domain(network: Network) -> None:
 def test_7_host_validator_receives_normalized_host(network: Network) -> None:
     hosts: list[str] = []
     hosts_of(
-        add_records(network, BLOGS, "CLUSTER.MONGODB.COM."), srv_host_validator=lambda host: hosts.append(host) or 1
+        add_records(network, BLOGS, "CLUSTER.MONGODB.COM."),
+        srv_host_validator=lambda host: hosts.append(host) or 1,
     )
     assert hosts == ["cluster.mongodb.com"]
 
@@ -345,9 +354,9 @@ def test_operation_after_failed_dns_query_sends_new_query(lazy_client: Any, netw
         name_server.hosts[f"_mongodb._tcp.{BLOGS}"] = [Host("db.evil.com", 27017)]
     else:
         name_server.texts[BLOGS] = [["tls=false"]]
-    waiting = [gevent.spawn(ping, client) for _ in range(2)]
-    gevent.joinall(waiting)
-    errors = [each.exception for each in waiting]
+    pings = [gevent.spawn(ping, client) for _ in range(2)]
+    gevent.joinall(pings)
+    errors = [each.exception for each in pings]
     assert [type(error) for error in errors] == [ConfigurationError] * 2 and errors[0] is not errors[1]
     assert [str(error) for error in errors] == [str(errors[0])] * 2 and BLOGS in str(errors[0])
     query_count = len(name_server.questions)

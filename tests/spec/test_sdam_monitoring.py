@@ -35,7 +35,10 @@ class EventRecorder(ForwardingServerListener, ForwardingTopologyListener):
         if hasattr(event, "server_address"):
             fields["address"] = "{}:{}".format(*event.server_address)
         document_of = server_document if hasattr(event, "server_address") else topology_document
-        for name, key in (("previous_description", "previousDescription"), ("new_description", "newDescription")):
+        for name, key in (
+            ("previous_description", "previousDescription"),
+            ("new_description", "newDescription"),
+        ):
             if hasattr(event, name):
                 fields[key] = document_of(getattr(event, name))
         self.events.append({EVENT_NAMES[type(event).__name__]: fields})
@@ -43,7 +46,10 @@ class EventRecorder(ForwardingServerListener, ForwardingTopologyListener):
 
 def server_document(server: ServerDescription) -> dict[str, Any]:
     hello = server._hello
-    document: dict[str, Any] = {"address": "{}:{}".format(*server.address), "type": server.server_type_name}
+    document: dict[str, Any] = {
+        "address": "{}:{}".format(*server.address),
+        "type": server.server_type_name,
+    }
     document.update((name, list(hello.get(name, []))) for name in ("arbiters", "hosts", "passives"))
     document.update((name, hello[name]) for name in ("primary", "setName") if name in hello)
     return document
@@ -61,8 +67,8 @@ def topology_document(topology: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", files("sdam monitoring"))
 def test_sdam_events_equal_official_case(case: dict[str, Any]) -> None:
-    transcript = EventRecorder()
-    topology = TopologyWithoutMonitors(ClientOptions(case["uri"], None, {"event_listeners": [transcript]}).topology())
+    recorder = EventRecorder()
+    topology = TopologyWithoutMonitors(ClientOptions(case["uri"], None, {"event_listeners": [recorder]}).topology())
     topology.open()
     try:
         for phase in case["phases"]:
@@ -78,7 +84,7 @@ def test_sdam_events_equal_official_case(case: dict[str, Any]) -> None:
                             # single-threaded drivers.
                             if server.get("type") == "PossiblePrimary":
                                 server["type"] = "Unknown"
-            published, transcript.events = transcript.events, []
+            published, recorder.events = recorder.events, []
             assert published == expected
     finally:
         topology.close()

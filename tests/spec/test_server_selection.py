@@ -85,8 +85,8 @@ def test_suitable_servers_equal_official_case(case: dict[str, Any]) -> None:
         return
     suitable = find_suitable_servers(topology, selector_from(case), deprioritized)
     assert addresses(suitable) == {parse_address(each["address"]) for each in case["suitable_servers"]}
-    chosen = filter_by_latency(suitable, topology.settings.local_threshold)
-    assert addresses(chosen) == {parse_address(each["address"]) for each in case["in_latency_window"]}
+    window = filter_by_latency(suitable, topology.settings.local_threshold)
+    assert addresses(window) == {parse_address(each["address"]) for each in case["in_latency_window"]}
 
 
 @pytest.mark.parametrize("case", files("round trip time"))
@@ -112,13 +112,13 @@ def test_selection_frequencies_in_latency_window_equal_official_case(case: dict[
     operation_counts = {each["address"]: each["operation_count"] for each in case["mocked_topology_state"]}
     window = filter_by_latency([server_from(each) for each in case["topology_description"]["servers"]], 0.015)
     servers: Any = [BusyServer(s.address, operation_counts[f"{s.address[0]}:{s.address[1]}"]) for s in window]
-    chosen: Counter[str] = Counter()
+    selection_counts: Counter[str] = Counter()
     for _ in range(case["iterations"]):
         server = servers[0] if len(servers) == 1 else choose_less_busy(servers)
-        chosen[f"{server.address[0]}:{server.address[1]}"] += 1
+        selection_counts[f"{server.address[0]}:{server.address[1]}"] += 1
     tolerance = case["outcome"]["tolerance"]
     for address, expected in case["outcome"]["expected_frequencies"].items():
-        frequency = chosen[address] / case["iterations"]
+        frequency = selection_counts[address] / case["iterations"]
         if expected in (0, 1):
             assert frequency == expected
         else:

@@ -22,7 +22,7 @@ from gmongo import MongoClient
 from gmongo.options import srv
 from gmongo.options.srv import lookup
 from gmongo.sdam.srv_monitor import SrvMonitor
-from tests.spec.dns_records import DOMAIN, LOCAL, add_all_records
+from tests.spec.dns_records import DOMAIN, LOCAL_HOST, add_all_records
 from tests.support.dns import Host, Network
 from tests.support.greenlets import living_greenlets
 from tests.support.recorder import Recorder
@@ -40,7 +40,7 @@ Client = MongoClient[dict[str, Any]]
 
 
 class PollingTimer:
-    """Replacement for the timer of the polling greenlet, which wakes up when the test calls
+    """Replacement for the timer of the polling greenlet. The greenlet wakes up when the test calls
     :meth:`run_next_scan`.
     """
 
@@ -104,7 +104,7 @@ def connect(mongoses: dict[int, ScriptedServer]) -> Iterator[Callable[..., Clien
 
 
 def records(*ports: int, ttl: int = 86400) -> list[Host]:
-    return [Host(LOCAL, port, ttl) for port in ports]
+    return [Host(LOCAL_HOST, port, ttl) for port in ports]
 
 
 def ports_of(client: Client) -> list[int]:
@@ -156,9 +156,9 @@ def test_failed_srv_query_does_not_change_servers_of_topology(
     caplog.set_level(logging.WARNING, "gmongo.topology")
     client = connect(heartbeatFrequencyMS=1234)
     fault(network)
-    # The short timeout applies only to later queries, because the first query may be slow on a busy
-    # machine.
     if network.name_server.silent:
+        # The short timeout applies only to later queries, because the first query may be slow on a
+        # busy machine.
         monkeypatch.setattr(srv, "lookup", lambda name, kind, _timeout, ref: lookup(name, kind, 0.2, ref))
     assert polling_timer.run_next_scan() == 1.234, "the next query must follow after heartbeatFrequencyMS"
     assert ports_of(client) == [27017, 27018]
@@ -275,12 +275,12 @@ def test_rescan_keeps_connections_to_unchanged_host(
     client = connect(event_listeners=[recorder])
     eventually(lambda: len(client.topology_description.known_servers) == 2)
     client.admin.command("ping")
-    before = client.topology_description.server_descriptions()[LOCAL, 27017]
+    before = client.topology_description.server_descriptions()[LOCAL_HOST, 27017]
     connections = set(mongoses[27017].peers)
     recorder.clear()
     network.name_server.hosts[TEST1] = records(27017, 27019)
     polling_timer.run_next_scan()
-    assert client.topology_description.server_descriptions()[LOCAL, 27017] is before
+    assert client.topology_description.server_descriptions()[LOCAL_HOST, 27017] is before
     assert connections <= set(mongoses[27017].peers)
     assert [event.server_address[1] for event in recorder.events_named("ServerClosed")] == [27018]
     assert [event.server_address[1] for event in recorder.events_named("ServerOpening")] == [27019]
@@ -291,7 +291,7 @@ def test_polling_interval_is_shortest_ttl_and_at_least_60_seconds(
     connect: Any, network: Network, polling_timer: PollingTimer, ttls: tuple[int, int], seconds: int
 ) -> None:
     connect()
-    network.name_server.hosts[TEST1] = [Host(LOCAL, port, ttl) for port, ttl in zip((27017, 27018), ttls, strict=True)]
+    network.name_server.hosts[TEST1] = [Host(LOCAL_HOST, *pair) for pair in zip((27017, 27018), ttls, strict=True)]
     assert polling_timer.run_next_scan() == seconds
 
 

@@ -1,7 +1,7 @@
 """Official tests in the unified test format on simulated deployments.
 
-The default tier runs each case on one topology. A hash of the case name selects the topology.
-The default tier runs only half of the cases of slow suites. The long tier runs each case on all
+The default tier runs each case of fast suites, and half of the cases of slow suites, on one
+topology. A hash of the case name selects the topology. The long tier runs each case on all
 remaining topologies. ``tests/spec/unified/skips.py`` lists the cases that do not pass.
 """
 
@@ -17,7 +17,7 @@ import pytest
 
 from gmongo.testing.virtual_time import VirtualTime
 from tests.spec.specifications import HOW_TO_GET_TESTS, SpecFile
-from tests.spec.unified.blocked_commands import FILES_LEFT_UNANSWERED, leave_unanswered
+from tests.spec.unified.blocked_commands import FILES_WITH_TIMEOUTS, lengthen_blocks
 from tests.spec.unified.deployments import Deployments
 from tests.spec.unified.requirements import Setting, settings
 from tests.spec.unified.runner import Run
@@ -64,8 +64,8 @@ def cases_of(file: SpecFile, tiers: Set[str]) -> Iterator[Any]:
         elif "skipReason" in case:
             yield skipped_case(file, index, name, f"{SKIPPED_BY_TEST}: {case['skipReason']}")
         else:
-            share = 2 if file.id.startswith(_COSTLY_FOLDERS) else 1
-            default_setting = dict(enumerate(possible)).get(crc32(name.encode()) % (share * len(possible)))
+            divisor = 2 if file.id.startswith(_COSTLY_FOLDERS) else 1
+            default_setting = dict(enumerate(possible)).get(crc32(name.encode()) % (divisor * len(possible)))
             chosen = [setting for setting in possible if ("default" if setting is default_setting else "long") in tiers]
             words = entities | words_of(case) if chosen else entities
             for setting in chosen:
@@ -106,8 +106,8 @@ def test_official_case_passes(file: SpecFile, index: int, setting: Setting, depl
     complete = read_valid_content(file)
     document = deepcopy({**complete, "tests": complete["tests"][index : index + 1]})
     (case,) = document["tests"]
-    if file.path.stem in FILES_LEFT_UNANSWERED:
-        leave_unanswered(document)
+    if file.path.stem in FILES_WITH_TIMEOUTS:
+        lengthen_blocks(document)
     if not needs_virtual_time(file):
         Run(deployments.get(setting), document, case, CLIENT_OPTIONS).run()
         return

@@ -91,9 +91,9 @@ def test_unknown_operator_or_operand_raises_format_error(expected: Any) -> None:
         matcher().check(expected, {"a": b"1"})
 
 
-def document_with_case(*operations: dict[str, Any], **fields: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the content of a file that has a client, a collection and one case, and return the
-    case.
+def document_and_case(*operations: dict[str, Any], **fields: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the content of a file that defines a client, a database and a collection, and return a
+    case for the file.
     """
     entities: list[dict[str, Any]] = [
         {"client": {"id": "client0", "observeEvents": ["commandStartedEvent"]}},
@@ -113,7 +113,7 @@ def create_entities(*entities: dict[str, Any]) -> dict[str, Any]:
 
 @with_cases
 def test_unmet_expectation_fails_case(operations: list[Any], fields: dict[str, Any], deployments: Deployments) -> None:
-    document, case = document_with_case(*operations, **fields)
+    document, case = document_and_case(*operations, **fields)
     with pytest.raises((FormatError, AssertionError)):
         Run(deployments.get(SINGLE), document, case, {}).run()
 
@@ -123,7 +123,7 @@ def test_error_in_thread_fails_case(
     waits_for_thread: bool, deployments: Deployments, virtual_time: VirtualTime
 ) -> None:
     wait_operation = {"name": "waitForThread", "object": "testRunner", "arguments": {"thread": "thread0"}}
-    document, case = document_with_case(
+    document, case = document_and_case(
         create_entities({"thread": {"id": "thread0"}}),
         {
             "name": "runOnThread",

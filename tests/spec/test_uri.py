@@ -73,7 +73,7 @@ def assert_credentials(result: dict[str, Any], expected: dict[str, Any]) -> None
 
 
 # Default mechanism properties of gmongo, which the official cases do not contain.
-_GMONGO_DEFAULTS = {"ALLOWED_HOSTS"}
+_DEFAULT_PROPERTY_NAMES = {"ALLOWED_HOSTS"}
 
 
 def credential_in(uri: str) -> Credential | None:
@@ -100,8 +100,8 @@ def test_credential_in_uri_equals_official_case(case: dict[str, Any]) -> None:
     assert credential.password == expected["password"]
     assert credential.source == expected["source"]
     assert credential.mechanism == (expected["mechanism"] or "DEFAULT")
-    own = {name: value for name, value in credential.properties.items() if name not in _GMONGO_DEFAULTS}
-    assert own == (expected["mechanism_properties"] or {})
+    properties = {name: value for name, value in credential.properties.items() if name not in _DEFAULT_PROPERTY_NAMES}
+    assert properties == (expected["mechanism_properties"] or {})
 
 
 VALIDATION_ERRORS = (ConfigurationError, ValueError)

@@ -31,5 +31,5 @@ def version_requiring_deployment() -> Iterator[Deployment]:
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:
     """Start a scripted replica set of one member."""
-    with ScriptedReplicaSet(1) as members:
-        yield members.members[0]
+    with ScriptedReplicaSet(1) as replica_set:
+        yield replica_set.members[0]

@@ -27,7 +27,7 @@ from gmongo.testing import Deployment
 from tests.support.cases import with_cases
 
 ROOT = Path(__file__).parents[2]
-HERE = "tests/stable_api/test_audit.py"
+THIS_FILE = "tests/stable_api/test_audit.py"
 PROGRAM = """
 import sys
 from gmongo import MongoClient
@@ -41,7 +41,7 @@ print("arguments:", sys.argv[1:])
 """
 
 
-def remarks_of(name: str, command: dict[str, Any]) -> list[str]:
+def remark_texts(name: str, command: dict[str, Any]) -> list[str]:
     """Return the remarks of the audit on a command, each as the verdict and the part of the
     command.
     """
@@ -50,17 +50,17 @@ def remarks_of(name: str, command: dict[str, Any]) -> list[str]:
 
 @with_cases
 def test_audit_reports_unstable_parts_of_command(command: dict[str, Any], expected: list[str]) -> None:
-    assert remarks_of(next(iter(command)), command) == expected
+    assert remark_texts(next(iter(command)), command) == expected
 
 
 @with_cases
 def test_audit_reports_unstable_parts_of_pipeline(pipeline: Any, expected: list[str]) -> None:
-    assert remarks_of("aggregate", {"aggregate": "c", "pipeline": pipeline, "cursor": {}}) == expected
+    assert remark_texts("aggregate", {"aggregate": "c", "pipeline": pipeline, "cursor": {}}) == expected
 
 
 @with_cases
 def test_audit_reports_unstable_parts_of_index(index: dict[str, Any], expected: list[str]) -> None:
-    assert remarks_of("createIndexes", {"createIndexes": "c", "indexes": [index]}) == expected
+    assert remark_texts("createIndexes", {"createIndexes": "c", "indexes": [index]}) == expected
 
 
 def malformed_copies(value: Any) -> Iterator[Any]:
@@ -77,10 +77,10 @@ def malformed_copies(value: Any) -> Iterator[Any]:
 @with_cases
 def test_malformed_command_raises_no_error_in_the_audit(command: dict[str, Any]) -> None:
     name, *fields = command
-    assert [remark for remark in remarks_of(name, command) if "NEWER" not in remark] == []
+    assert [remark for remark in remark_texts(name, command) if "NEWER" not in remark] == []
     for field in [name] if name == "explain" else fields:
         for value in malformed_copies(command[field]):
-            remarks_of(name, {**command, field: value})
+            remark_texts(name, {**command, field: value})
 
 
 def test_remark_on_each_command_alias_has_advice() -> None:
@@ -134,13 +134,13 @@ def test_finding_of_audit_has_count_and_first_place(deployment: Deployment, conn
     assert (first.remark, first.count, first.place) == (
         Remark(Verdict.OUTSIDE, "distinct", advice="use aggregate with $group"),
         4,
-        f"{HERE}:{line}",
+        f"{THIS_FILE}:{line}",
     )
     assert (second.remark.command, second.count) == ("buildInfo", 1)
     assert not audit.is_clean
     report = audit.report()
     assert report.splitlines()[0].startswith("API version 1: 6 commands audited, 2 findings that ServerApi('1'")
-    assert f"distinct   4x  {HERE}:{line}" in report
+    assert f"distinct   4x  {THIS_FILE}:{line}" in report
 
 
 def _line_number(text: str) -> int:
@@ -166,11 +166,11 @@ def test_audit_finds_exactly_the_commands_that_strict_server_rejects(deployment:
         client = connect(deployment, server_api=ServerApi("1"), event_listeners=[audit])
         try:
             action(strict.db)
-            rejected = False
+            is_rejected = False
         except OperationFailure as error:
-            rejected = error.code == 323
+            is_rejected = error.code == 323
         action(client.db)
-        assert rejected is not audit.is_clean
+        assert is_rejected is not audit.is_clean
 
 
 def test_api_error_of_server_is_a_finding_of_audit(deployment: Deployment, connect: Any) -> None:
@@ -179,9 +179,9 @@ def test_api_error_of_server_is_a_finding_of_audit(deployment: Deployment, conne
     for name in ("testDeprecation", "serverStatus"):
         with pytest.raises(OperationFailure):
             client.admin.command(name)
-    rejected = {each.remark.command: each.remark for each in audit.findings if each.remark.verdict is Verdict.REFUSED}
-    assert set(rejected) == {"testDeprecation", "serverStatus"}
-    assert "is not in API Version 1" in rejected["serverStatus"].advice
+    refusals = {each.remark.command: each.remark for each in audit.findings if each.remark.verdict is Verdict.REFUSED}
+    assert set(refusals) == {"testDeprecation", "serverStatus"}
+    assert "is not in API Version 1" in refusals["serverStatus"].advice
 
 
 def test_audit_reads_only_name_of_sensitive_command() -> None:
@@ -263,19 +263,19 @@ def test_audit_report_on_terminal_is_a_table(
     assert plain.getvalue() == REPORT
 
 
-def place_of(*files: str) -> str:
+def simulated_call_place(*files: str) -> str:
     """Simulate a stack of calls. Return the place in the stack that the audit reports.
 
     :param files: the file name of each function in the stack, from the outermost function.
     """
     places: list[str] = []
-    code: dict[str, Any] = {"call": lambda: None}
+    namespace: dict[str, Any] = {"call": lambda: None}
     for number, file in enumerate(reversed(files)):
-        last = "places.append(place())" if number == 0 else "call()"
-        names = {"call": code.get("f"), "places": places, "place": _call_location}
-        exec(compile(f"\n\ndef f():\n    {last}", file, "exec"), names)
-        code = names
-    gevent.spawn(code["f"]).get()
+        statement = "places.append(place())" if number == 0 else "call()"
+        new_namespace = {"call": namespace.get("f"), "places": places, "place": _call_location}
+        exec(compile(f"\n\ndef f():\n    {statement}", file, "exec"), new_namespace)
+        namespace = new_namespace
+    gevent.spawn(namespace["f"]).get()
     return places[0]
 
 
@@ -286,10 +286,10 @@ def test_place_of_finding_is_innermost_frame_of_the_application(
     library, driver = f"{sysconfig.get_path('purelib')}/x.py", str(ROOT / "gmongo" / "collection.py")
     other_library = f"{sysconfig.get_path('stdlib')}/y.py"
     app, other_folder = str(tmp_path / "folder" / "app.py"), "/other/app.py"
-    assert place_of(other_folder, app, library, driver) == "folder/app.py:4"
-    assert place_of(app, other_folder, driver, "<frozen runpy>") == "/other/app.py:4"
-    assert place_of(other_library, library, driver) == f"{library}:4"
-    assert place_of("<frozen runpy>", driver) == ""
+    assert simulated_call_place(other_folder, app, library, driver) == "folder/app.py:4"
+    assert simulated_call_place(app, other_folder, driver, "<frozen runpy>") == "/other/app.py:4"
+    assert simulated_call_place(other_library, library, driver) == f"{library}:4"
+    assert simulated_call_place("<frozen runpy>", driver) == ""
 
 
 def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -91,7 +91,7 @@ def test_all_commands_have_api_parameters(
     ]
     streaming_connections = {command.connection for command in hellos if "topologyVersion" in command.body}
     rtt_connections = {command.connection for command in hellos} - streaming_connections
-    # Prove that streaming monitors and round trip time monitors have sent commands.
+    # Check that streaming monitors and round trip time monitors have sent commands.
     assert streaming_connections and rtt_connections
     assert not version_requiring_deployment.commands.named("isMaster", "ismaster")
 
@@ -141,12 +141,12 @@ def test_audit_of_driver_commands_finds_no_undocumented_parameter(deployment: De
 def extend_reply(value: Any, rng: random.Random) -> Any:
     """Return a reply with additional unknown fields, in shuffled order.
 
-    Documents of users stay unchanged.
+    Documents of users and the values of some internal fields stay unchanged.
     """
     if not isinstance(value, dict):
         return value
-    kept = ("firstBatch", "nextBatch", "$clusterTime", "value", "topologyVersion", "speculativeAuthenticate")
-    fields = {name: each if name in kept else extend_reply(each, rng) for name, each in value.items()}
+    fixed_fields = ("firstBatch", "nextBatch", "$clusterTime", "value", "topologyVersion", "speculativeAuthenticate")
+    fields = {name: each if name in fixed_fields else extend_reply(each, rng) for name, each in value.items()}
     fields["unknownField"] = {"a": [1, {"b": None}]}
     names = list(fields)
     rng.shuffle(names)
@@ -159,12 +159,12 @@ def test_results_do_not_change_if_replies_have_unknown_fields(
     seed: int, connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api = ServerApi("1", strict=True)
-    with Deployment.replica_set(1) as older:
-        expected = run_workload(connect(older, server_api=api))
+    with Deployment.replica_set(1) as older_deployment:
+        expected = run_workload(connect(older_deployment, server_api=api))
     answer, rng = Member.answer, random.Random(seed)
     monkeypatch.setattr(Member, "answer", lambda member, call: extend_reply(answer(member, call), rng))
-    with Deployment.replica_set(1, users={"ada": "lovelace"}, version="8.2") as newer:
-        assert run_workload(connect(newer, server_api=api)) == expected
+    with Deployment.replica_set(1, users={"ada": "lovelace"}, version="8.2") as newer_deployment:
+        assert run_workload(connect(newer_deployment, server_api=api)) == expected
 
 
 @pytest.mark.requirement("API-23")

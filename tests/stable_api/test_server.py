@@ -26,7 +26,7 @@ def error_code_of(action: Any) -> int | None:
 
 
 @pytest.mark.requirement("API-02", "API-46", "API-41")
-def test_server_with_several_versions_checks_each_command(connect: Any) -> None:
+def test_server_with_several_api_versions_checks_each_command(connect: Any) -> None:
     with Deployment.replica_set(1, parameters={"acceptApiVersion2": True}) as deployment:
         run = connect(deployment).admin.command
         for version in ("1", "2"):
@@ -60,9 +60,9 @@ def test_command_tables_of_server_and_audit_are_equal() -> None:
 def test_api_version_selects_deprecated_commands(connect: Any) -> None:
     with Deployment.replica_set(1, parameters={"acceptApiVersion2": True}) as deployment:
         run = connect(deployment).admin.command
-        deprecated = {"apiDeprecationErrors": True}
-        assert error_code_of(lambda: run("testDeprecation", apiVersion="1", **deprecated)) == 324
-        assert run("testDeprecation", apiVersion="2", **deprecated)["ok"] == 1
+        deprecation_errors = {"apiDeprecationErrors": True}
+        assert error_code_of(lambda: run("testDeprecation", apiVersion="1", **deprecation_errors)) == 324
+        assert run("testDeprecation", apiVersion="2", **deprecation_errors)["ok"] == 1
         assert run("testDeprecation")["ok"] == run("testDeprecation", apiVersion="1")["ok"] == 1
 
 
@@ -82,7 +82,7 @@ def test_simulated_server_may_require_api_version_in_every_command(connect: Any)
 def test_command_may_be_deprecated_in_only_one_api_version(connect: Any) -> None:
     with Deployment.replica_set(1, parameters={"acceptApiVersion2": True}) as deployment:
         run = connect(deployment).admin.command
-        name, errors = "testDeprecationInVersion2", {"apiDeprecationErrors": True}
+        name, deprecation_errors = "testDeprecationInVersion2", {"apiDeprecationErrors": True}
         assert run(name, apiVersion="2")["ok"] == 1
-        assert error_code_of(lambda: run(name, apiVersion="2", **errors)) == 324
+        assert error_code_of(lambda: run(name, apiVersion="2", **deprecation_errors)) == 324
         assert run(name, apiVersion="1")["ok"] == 1

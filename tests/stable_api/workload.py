@@ -43,7 +43,7 @@ def _write(client: Client) -> Any:
     return updated.modified_count, replaced.upserted_id, deleted.deleted_count, written.deleted_count, code
 
 
-def _bulk(client: Client) -> Any:
+def _client_bulk_write(client: Client) -> Any:
     models = [InsertOne({"_id": f"b{n}"}, namespace="stable.bulk") for n in range(3)]
     return client.bulk_write(models, verbose_results=True).inserted_count  # type: ignore[arg-type]
 
@@ -87,7 +87,7 @@ def _write_unacknowledged(client: Client) -> Any:
 STEPS: tuple[Callable[[Client], Any], ...] = (
     _manage,
     _write,
-    _bulk,
+    _client_bulk_write,
     _find_and_modify,
     _read,
     _transact,

@@ -20,7 +20,7 @@ EVENT = {
     **{"what": "elected primary", "server": "h:1", "times": 2, "agoMS": 61_000.0, "sinceMS": 62_000.0},
     "error": "gone",
 }
-SLOW = {
+SLOW_ENTRY = {
     **dict.fromkeys((f"{part}MS" for part in ("selection", "connecting", "decoding", "backOff", "driver")), 0.0),
     **{"operation": "find shop.orders", "server": "h:1", "durationMS": 300.0, "checkOutMS": 200.0, "serverMS": 98.0},
     **{"networkMS": 2.0, "tries": 1, "commands": 1, "agoMS": 1000.0},
@@ -32,8 +32,8 @@ def client(**fields: Any) -> dict[str, Any]:
 
     Without arguments, the summary finds no problem in the state.
     """
-    default = {"number": 7, "application": "shop", "topology": "Sharded", "replicaSet": "", "servers": [SERVER]}
-    return {**default, "operations": [], "slow": [], "history": [], "retries": RETRIES, **fields}
+    defaults = {"number": 7, "application": "shop", "topology": "Sharded", "replicaSet": "", "servers": [SERVER]}
+    return {**defaults, "operations": [], "slow": [], "history": [], "retries": RETRIES, **fields}
 
 
 def state(*clients: dict[str, Any], process: Any = 12) -> dict[str, Any]:

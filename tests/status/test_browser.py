@@ -23,7 +23,7 @@ from rich.terminal_theme import MONOKAI
 from gmongo import MongoClient
 from gmongo.errors import PyMongoError
 from gmongo.status import StatusPage, worker_states
-from gmongo.status import workers as states_of_workers
+from gmongo.status import workers as workers_module
 from gmongo.status.screen import Screen
 from gmongo.testing import Deployment
 from tests.support.browser import CHROMIUM, Page, browser
@@ -36,7 +36,7 @@ pytestmark = [
 
 # The folder in which the tests write new screenshots for the documentation, or None.
 PICTURE_FOLDER = os.environ.get("GMONGO_STATUS_PICTURES")
-AXE = os.environ.get("AXE_CORE", "")
+AXE_PATH = os.environ.get("AXE_CORE", "")
 SCHEMES = ("light", "dark")
 
 # The program of a worker process.
@@ -92,9 +92,9 @@ def expand_all_sections(page: Page) -> None:
 
 def wait_for_refreshes(page: Page, number: int = 2) -> None:
     """Wait until the page has loaded more than `number` new states."""
-    entry_count = "performance.getEntriesByType('resource').length"
-    before = page.evaluate(entry_count)
-    until(lambda: page.evaluate(entry_count) > before + number)
+    entry_count_js = "performance.getEntriesByType('resource').length"
+    before = page.evaluate(entry_count_js)
+    until(lambda: page.evaluate(entry_count_js) > before + number)
 
 
 def set_appearance(page: Page, scheme: str, width: int) -> None:
@@ -144,29 +144,29 @@ def check_outage(page: Page, deployment: Deployment) -> None:
         lambda: sorted(server_types_on_page(page, deployment).values()) == ["RSPrimary", "RSSecondary", "RSSecondary"]
     )
     expand_all_sections(page)
-    first = deployment.members.primary
-    assert server_types_on_page(page, deployment)[first.address] == "RSPrimary"
-    first.kill()
-    until(lambda: ["server unknown", first.address] in [row[:2] for row in table_rows(page, "wrong")])
+    old_primary = deployment.members.primary
+    assert server_types_on_page(page, deployment)[old_primary.address] == "RSPrimary"
+    old_primary.kill()
+    until(lambda: ["server unknown", old_primary.address] in [row[:2] for row in table_rows(page, "wrong")])
     until(lambda: sorted(server_types_on_page(page, deployment).values()) == ["RSPrimary", "RSSecondary", "Unknown"])
     until(
         lambda: (
             {"elected primary", "primary became unknown", "check failed"} <= {r[0] for r in table_rows(page, "history")}
         )
     )
-    (wrong,) = [row for row in table_rows(page, "wrong") if row[1] == first.address]
-    assert wrong[3:5] == ["primary became unknown", str(os.getpid())]
+    (problem_row,) = [row for row in table_rows(page, "wrong") if row[1] == old_primary.address]
+    assert problem_row[3:5] == ["primary became unknown", str(os.getpid())]
     until(lambda: any("update shop.orders" in row[0] for row in table_rows(page, "slow")))
-    second = deployment.members.primary
-    second.delay(0.5)  # Delay replies, so that the page shows running operations.
+    new_primary = deployment.members.primary
+    new_primary.delay(0.5)  # Delay replies, so that the page shows running operations.
     until(lambda: {"on a connection", "connection check-out"} <= {row[0] for row in table_rows(page, "operations")})
     assert any("worker-" in row[-1] for row in table_rows(page, "operations"))
-    second.delay(0)
-    first.restart()
+    new_primary.delay(0)
+    old_primary.restart()
     until(
         lambda: sorted(server_types_on_page(page, deployment).values()) == ["RSPrimary", "RSSecondary", "RSSecondary"]
     )
-    until(lambda: first.address not in [row[1] for row in table_rows(page, "wrong")])
+    until(lambda: old_primary.address not in [row[1] for row in table_rows(page, "wrong")])
     assert "hunter2" not in page.evaluate("document.documentElement.outerHTML")
     assert page.console == []
 
@@ -176,7 +176,7 @@ def page_of_three_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """Open a page about three workers whose replica set has lost its primary under load."""
     directory = tmp_path_factory.mktemp("page") / "states"
     with Deployment.replica_set(members=3) as deployment, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(states_of_workers, "_REPLY_TIMEOUT", WAIT_LIMIT)  # Let slow workers reply.
+        patch.setattr(workers_module, "_REPLY_TIMEOUT", WAIT_LIMIT)  # Let slow workers reply.
         command = [sys.executable, "-c", _WORKER_PROGRAM, str(directory), deployment.uri]
         workers = [subprocess.Popen(command) for _ in range(3)]
         names = {str(worker.pid) for worker in workers}
@@ -234,12 +234,12 @@ def processes_without_server(page: Page, server: str) -> set[str]:
 
 def test_page_shows_lost_primary_of_three_workers_as_one_problem(page_of_three_workers: Page) -> None:
     page = page_of_three_workers
-    here = str(os.getpid())  # The page may also show clients of other tests in this process.
-    (wrong,) = [row for row in table_rows(page, "wrong") if row[0] == "server unknown" and row[4] != here]
-    assert wrong[3] == "primary became unknown"
+    own_process = str(os.getpid())  # The page may also show clients of other tests in this process.
+    (problem_row,) = [row for row in table_rows(page, "wrong") if row[0] == "server unknown" and row[4] != own_process]
+    assert problem_row[3] == "primary became unknown"
     assert "server unknown" in page.evaluate("document.getElementById('verdict').innerText")
-    places = "[...document.querySelectorAll('#verdict, [data-table=wrong], article')].map(each => each.offsetTop)"
-    tops = page.evaluate(places)
+    tops_js = "[...document.querySelectorAll('#verdict, [data-table=wrong], article')].map(each => each.offsetTop)"
+    tops = page.evaluate(tops_js)
     assert tops == sorted(tops)
     assert page.console == []
 
@@ -247,21 +247,21 @@ def test_page_shows_lost_primary_of_three_workers_as_one_problem(page_of_three_w
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_page_fits_the_width_of_a_phone(page_of_three_workers: Page, scheme: str) -> None:
     set_appearance(page_of_three_workers, scheme, 390)
-    width = "document.documentElement.scrollWidth"
-    assert page_of_three_workers.evaluate(width) == 390
-    wider = "[...document.querySelectorAll('.table')].filter(each => each.scrollWidth > each.clientWidth).length"
-    assert page_of_three_workers.evaluate(wider) == 0
+    width_js = "document.documentElement.scrollWidth"
+    assert page_of_three_workers.evaluate(width_js) == 390
+    overflow_js = "[...document.querySelectorAll('.table')].filter(each => each.scrollWidth > each.clientWidth).length"
+    assert page_of_three_workers.evaluate(overflow_js) == 0
 
 
-@pytest.mark.skipif(not Path(AXE).is_file(), reason="AXE_CORE does not name an axe.min.js (tox -e page installs one)")
+@pytest.mark.skipif(not Path(AXE_PATH).is_file(), reason="AXE_CORE names no axe.min.js (tox -e page installs one)")
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", [390, 1280])
 def test_axe_finds_no_accessibility_violation_on_page(page_of_three_workers: Page, scheme: str, width: int) -> None:
     set_appearance(page_of_three_workers, scheme, width)
-    page_of_three_workers.evaluate(Path(AXE).read_text("utf-8") + "; true")
-    found = "each => [each.id, each.nodes.map(node => node.html.slice(0, 200))]"
+    page_of_three_workers.evaluate(Path(AXE_PATH).read_text("utf-8") + "; true")
+    fields_js = "each => [each.id, each.nodes.map(node => node.html.slice(0, 200))]"
     result = page_of_three_workers.evaluate(
-        f"axe.run().then(found => [found.violations.map({found}), found.passes.map(each => each.id)])"
+        f"axe.run().then(found => [found.violations.map({fields_js}), found.passes.map(each => each.id)])"
     )
     assert result[0] == []
     assert {"color-contrast", "document-title", "scrollable-region-focusable"} & {*result[1]}

@@ -68,7 +68,7 @@ class ConcurrentChanges:
         (self._add_entries if self._has_entries else self._remove_entries)()
 
     def end(self) -> None:
-        """Restore the entries that existed before the first change."""
+        """Remove the added entries, and add the original connections again."""
         if self._has_entries:
             self()
         self._sets[0].update(self._connections)
@@ -78,22 +78,22 @@ class ConcurrentChanges:
         register_after_fork(self._registered_objects[-1])
         for waiters in self._queues:
             waiters[self._waiter] = None
-        for row, entry in zip(self._deques, (self._event, self._slow), strict=True):
-            row.append(entry)
+        for entries, entry in zip(self._deques, (self._event, self._slow), strict=True):
+            entries.append(entry)
         for mapping, key, value in self._mappings:
             mapping[key] = value
         for connections in self._sets:
             connections.update(self._connections)
         for connection in self._connections:
-            # `getcurrent` replaces a weak reference. A call of either returns a greenlet.
+            # Use `getcurrent` in place of a weak reference: both return a greenlet when they are called.
             connection.checked_out_by = gevent.getcurrent
 
     def _remove_entries(self) -> None:
         self._registered_objects.clear()
         for waiters in self._queues:
             waiters.clear()
-        for row in self._deques:
-            row.pop()
+        for entries in self._deques:
+            entries.pop()
         for mapping, key, _value in self._mappings:
             del mapping[key]
         for connections in self._sets:
@@ -119,22 +119,22 @@ def between_instructions(action: Callable[[], None], every: int) -> Iterator[Non
     """Run the block, and call `action` each time that the block has executed `every` bytecode
     instructions.
     """
-    numbers = count(1)
+    instruction_numbers = count(1)
 
     def trace(frame: Any, event: str, _argument: Any) -> Any:
         if frame.f_code.co_filename == __file__:
             return None
         frame.f_trace_opcodes = True
-        if event == "opcode" and next(numbers) % every == 0:
+        if event == "opcode" and next(instruction_numbers) % every == 0:
             action()
         return trace
 
-    before = sys.gettrace()
+    previous_trace = sys.gettrace()
     sys.settrace(trace)
     try:
         yield
     finally:
-        sys.settrace(before)
+        sys.settrace(previous_trace)
 
 
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS.keys())

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from gmongo.status.schema import select_fields
-from tests.status.states import EVENT, OPERATION, SERVER, SLOW, UNKNOWN_SERVER, client, state
+from tests.status.states import EVENT, OPERATION, SERVER, SLOW_ENTRY, UNKNOWN_SERVER, client, state
 
 COMPLETE_STATE = state(
     client(
         servers=[SERVER, UNKNOWN_SERVER],
         operations=[OPERATION],
-        slow=[{**SLOW, "text": "{}", "error": "e"}],
+        slow=[{**SLOW_ENTRY, "text": "{}", "error": "e"}],
         history=[EVENT],
     )
 )
@@ -79,10 +79,11 @@ def test_missing_or_invalid_field_of_state_raises_unless_optional(path: tuple[An
 
 
 def test_validation_removes_unknown_fields_of_state() -> None:
-    more = copy.deepcopy(COMPLETE_STATE)
-    for each in (more, more["clients"][0], more["clients"][0]["servers"][0], more["clients"][0]["slow"][0]):
+    extended_state = copy.deepcopy(COMPLETE_STATE)
+    client_state = extended_state["clients"][0]
+    for each in (extended_state, client_state, client_state["servers"][0], client_state["slow"][0]):
         each["more"] = "secret"
-    assert select_fields(more, True) == COMPLETE_STATE
+    assert select_fields(extended_state, True) == COMPLETE_STATE
 
 
 @pytest.mark.parametrize("number", [0, -1.5, 2**53, -(2**53)])

@@ -77,10 +77,10 @@ def _problem_details(problem: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def test_equal_problems_of_processes_are_merged_with_longest_duration() -> None:
-    lost = [
+    client_states = [
         client(servers=[UNKNOWN_SERVER], history=[history_event("became Unknown", each)]) for each in (3.0, 9.0, 5.0)
     ]
-    (problem,) = merged_problems([state(*lost[:2]), state(lost[2], process=13)])
+    (problem,) = merged_problems([state(*client_states[:2]), state(client_states[2], process=13)])
     assert (problem["in"], problem["count"], problem["sinceMS"]) == ([12, 13], 3, 9.0)
 
 
@@ -99,9 +99,9 @@ def test_problems_are_sorted_by_severity() -> None:
 
 
 def test_summary_contains_sums_of_numbers_of_all_processes() -> None:
-    numbers = summary([state(client(), client(servers=[SERVER, UNKNOWN_SERVER])), state(client()), silent_state("13")])
-    del numbers["wrong"]
-    assert numbers == {"processes": 3, "clients": 3, "inUse": 3, "total": 18, "waiting": 12, "errors": 21}
+    totals = summary([state(client(), client(servers=[SERVER, UNKNOWN_SERVER])), state(client()), silent_state("13")])
+    del totals["wrong"]
+    assert totals == {"processes": 3, "clients": 3, "inUse": 3, "total": 18, "waiting": 12, "errors": 21}
 
 
 def test_lost_primary_is_a_problem_until_its_restart() -> None:
@@ -117,17 +117,17 @@ def test_lost_primary_is_a_problem_until_its_restart() -> None:
 
         assert problems() == []
         deployment.members[0].kill()
-        kinds = eventually(lambda: {each["what"]: each for each in problems()})
-        assert set(kinds) == {"no primary", "server unknown"}
-        assert [each["event"] for each in kinds.values()] == ["primary became unknown"] * 2
-        assert kinds["server unknown"]["server"] == deployment.members[0].address
+        problems_by_kind = eventually(lambda: {each["what"]: each for each in problems()})
+        assert set(problems_by_kind) == {"no primary", "server unknown"}
+        assert [each["event"] for each in problems_by_kind.values()] == ["primary became unknown"] * 2
+        assert problems_by_kind["server unknown"]["server"] == deployment.members[0].address
         waiting = gevent.spawn(mongo_client.shop.orders.insert_one, {})
         deployment.members[0].restart()
         waiting.get(timeout=20)
         eventually(lambda: problems() == [])
 
 
-def test_error_rate_in_summary_counts_failed_attempts() -> None:
+def test_errors_of_client_state_count_failed_attempts() -> None:
     with Deployment.replica_set(members=1) as deployment, MongoClient(deployment.uri) as mongo_client:
         mongo_client.shop.orders.insert_one({"_id": 1})
         deployment.set_fail_point("failCommand", {"times": 1}, {"failCommands": ["find"], "errorCode": 89})
@@ -140,7 +140,7 @@ def test_error_rate_in_summary_counts_failed_attempts() -> None:
         assert client_state["retries"]["errors"] == 2
 
 
-def test_requests_of_all_clients_are_counted_for_the_process() -> None:
+def test_requests_of_client_are_counted_for_the_process() -> None:
     with Deployment.standalone() as deployment, MongoClient(deployment.uri) as mongo_client:
         mongo_client.shop.orders.find_one()
         before = process_state()["requests"]

@@ -15,7 +15,7 @@ from rich.console import Console
 from gmongo.status.screen import Screen
 from gmongo.status.terminal import EVENTS, OPERATIONS, POOLS, SERVERS, VIEWS, View, duration, overview
 from gmongo.status.terminal import SLOW as SLOW_VIEW
-from tests.status.states import EVENT, OPERATION, POOL, SERVER, SLOW, UNKNOWN_SERVER, client, silent_state, state
+from tests.status.states import EVENT, OPERATION, POOL, SERVER, SLOW_ENTRY, UNKNOWN_SERVER, client, silent_state, state
 
 SECOND_UNKNOWN_SERVER = {**UNKNOWN_SERVER, "address": "h:2"}
 LONG_ERROR = "localhost:27017: " + " ".join(f"reason {number}" for number in range(30))
@@ -44,24 +44,24 @@ def test_servers_view_has_one_row_per_server() -> None:
 def test_pools_view_omits_columns_on_narrow_terminal() -> None:
     pool = {**POOL, "oldestWaitMS": 1500.0}
     states = state(client(servers=[{**SERVER, "pool": pool}, SECOND_UNKNOWN_SERVER]))
-    complete = ["12", "7 shop", "h:1", "ready", "1/9", "2", "3", "4", "1.5 s", "7", "11", "99.5"]
-    assert view_cells(POOLS, states) == [complete]
-    assert view_cells(POOLS, states, width=80) == [[*complete[:5], *complete[7:9]]]
+    all_cells = ["12", "7 shop", "h:1", "ready", "1/9", "2", "3", "4", "1.5 s", "7", "11", "99.5"]
+    assert view_cells(POOLS, states) == [all_cells]
+    assert view_cells(POOLS, states, width=80) == [[*all_cells[:5], *all_cells[7:9]]]
     unlimited = {**POOL, "maxPoolSize": None, "oldestWaitMS": None}
     (shown,) = view_cells(POOLS, state(client(application="", servers=[{**SERVER, "pool": unlimited}])))
     assert (shown[1], shown[4], shown[8]) == ("7", "1/∞", "")
 
 
 def test_views_show_operation_slow_operation_and_event() -> None:
-    states = state(client(operations=[OPERATION], slow=[{**SLOW, "error": "NetworkTimeout"}], history=[EVENT]))
+    states = state(client(operations=[OPERATION], slow=[{**SLOW_ENTRY, "error": "NetworkTimeout"}], history=[EVENT]))
     assert view_cells(OPERATIONS, states) == [["12", "20.0 ms", "waiting", "find shop.orders", "h:1", "g1"]]
     # The view omits the network time, which is below 1 % of the duration.
-    spent = "check-out 200.0 ms, server 98.0 ms"
-    slow = ["12", "1.0 s", "300.0 ms", "find shop.orders", "h:1", "1", spent, "NetworkTimeout"]
+    duration_parts = "check-out 200.0 ms, server 98.0 ms"
+    slow = ["12", "1.0 s", "300.0 ms", "find shop.orders", "h:1", "1", duration_parts, "NetworkTimeout"]
     assert view_cells(SLOW_VIEW, states) == [slow]
     for driver, has_driver_time in ((3.0, False), (3.02, True)):
-        ((*_, shown, _),) = view_cells(SLOW_VIEW, state(client(slow=[{**SLOW, "driverMS": driver}])))
-        assert (shown == f"{spent}, driver 3.0 ms") is has_driver_time
+        ((*_, shown, _),) = view_cells(SLOW_VIEW, state(client(slow=[{**SLOW_ENTRY, "driverMS": driver}])))
+        assert (shown == f"{duration_parts}, driver 3.0 ms") is has_driver_time
     assert view_cells(EVENTS, states) == [["12", "61.0 s", "elected primary", "2", "h:1", "gone"]]
 
 
@@ -96,10 +96,10 @@ def test_terminal_command_prints_problems_first() -> None:
 
 @pytest.mark.parametrize("width", [80, 100, 120, 200, 300])
 def test_all_texts_of_states_are_printed_at_any_width(width: int) -> None:
-    lost = {**UNKNOWN_SERVER, "error": LONG_ERROR}
-    slow = {**SLOW, "error": "NetworkTimeout"}
+    lost_server = {**UNKNOWN_SERVER, "error": LONG_ERROR}
+    slow = {**SLOW_ENTRY, "error": "NetworkTimeout"}
     client_state = client(
-        servers=[SERVER, lost], operations=[OPERATION], slow=[slow], history=[{**EVENT, "error": LONG_ERROR}]
+        servers=[SERVER, lost_server], operations=[OPERATION], slow=[slow], history=[{**EVENT, "error": LONG_ERROR}]
     )
     states = [state(client_state, process=1_234_567)]
     shown = printed_lines(states, width)
@@ -108,20 +108,20 @@ def test_all_texts_of_states_are_printed_at_any_width(width: int) -> None:
     for view in VIEWS:
         for word in {word for row in view_cells(view, *states, width=width) for cell in row for word in cell.split()}:
             assert word in text, (view.title, word)
-    wrong = " ".join(" ".join(shown[: shown.index("")]).split())
-    assert LONG_ERROR in wrong  # The complete error text is printed on several lines.
+    problem_text = " ".join(" ".join(shown[: shown.index("")]).split())
+    assert LONG_ERROR in problem_text  # The complete error text is printed on several lines.
 
 
-def screen(*keys: str, states: Sequence[dict[str, Any]], width: int = 80, height: int = 24) -> list[str]:
+def lines_after(*keys: str, states: Sequence[dict[str, Any]], width: int = 80, height: int = 24) -> list[str]:
     """Return the lines of the screen after the given key presses."""
     text = io.StringIO()
-    screen_ = Screen()
+    screen = Screen()
     console = Console(file=text, width=width, height=height, color_system=None)
-    console.print(screen_.visible_part(list(states), console))
+    console.print(screen.visible_part(list(states), console))
     for key in keys:
-        screen_.press(key, width)
+        screen.press(key, width)
         text.truncate(0)
-        console.print(screen_.visible_part(list(states), console))
+        console.print(screen.visible_part(list(states), console))
     return [line.strip("\x00").rstrip() for line in text.getvalue().splitlines()]
 
 
@@ -139,7 +139,7 @@ def words_below(lines: list[str], name: str, number: int) -> list[str]:
 
 def test_screen_fits_the_terminal_size() -> None:
     for width, height in ((80, 24), (200, 50), (40, 5)):
-        shown = screen(states=STATES, width=width, height=height)
+        shown = lines_after(states=STATES, width=width, height=height)
         assert len(shown) <= height
         assert max(map(len, shown)) <= width
         assert shown[0].startswith("1 pools")
@@ -152,25 +152,25 @@ def test_number_keys_select_the_view_of_terminal() -> None:
         "3": "Slow operations: none",
         "4": "Failed checks",
     }.items():
-        assert any(line.startswith(title) for line in screen(key, states=STATES))
-    assert screen("x", states=STATES) == screen(states=STATES)
+        assert any(line.startswith(title) for line in lines_after(key, states=STATES))
+    assert lines_after("x", states=STATES) == lines_after(states=STATES)
 
 
 def test_keys_s_and_r_change_the_sort_order() -> None:
-    assert words_below(screen("2", states=STATES), "process", -1)[0] == "g39"
-    assert words_below(screen("2", "r", states=STATES), "process", -1)[0] == "g1"
-    by_process = screen("2", *"sssss", states=STATES)  # after the last column, `s` selects the first column
+    assert words_below(lines_after("2", states=STATES), "process", -1)[0] == "g39"
+    assert words_below(lines_after("2", "r", states=STATES), "process", -1)[0] == "g1"
+    by_process = lines_after("2", *"sssss", states=STATES)  # after the last column, `s` selects the first column
     assert "process↑" in "".join(by_process)
     assert words_below(by_process, "process", 0)[0] == "1"
-    assert words_below(screen("2", *"sssss", "r", states=STATES), "process", 0)[0] == "39"
+    assert words_below(lines_after("2", *"sssss", "r", states=STATES), "process", 0)[0] == "39"
 
 
 def test_keys_scroll_between_first_and_last_row() -> None:
-    assert words_below(screen("2", states=STATES), "process", -1)[-1] == "g21"
-    assert "g20" in " ".join(screen("2", "j", states=STATES))
-    end = screen("2", *["\x1b[6~"] * 9, states=STATES)
-    assert end[-1].endswith("g1")
-    assert "g2 " not in screen("2", *["\x1b[6~"] * 9, "k", states=STATES)[-1]
-    assert screen("2", *["\x1b[6~"] * 9, *["\x1b[5~"] * 9, states=STATES) == screen("2", states=STATES)
-    assert screen("2", *"jj", "1", states=STATES) == screen(states=STATES)
-    assert screen("2", *"jjjj", states=STATES[:3]) == screen("2", states=STATES[:3]), "a short table does not scroll"
+    assert words_below(lines_after("2", states=STATES), "process", -1)[-1] == "g21"
+    assert "g20" in " ".join(lines_after("2", "j", states=STATES))
+    last_screen = lines_after("2", *["\x1b[6~"] * 9, states=STATES)
+    assert last_screen[-1].endswith("g1")
+    assert "g2 " not in lines_after("2", *["\x1b[6~"] * 9, "k", states=STATES)[-1]
+    assert lines_after("2", *["\x1b[6~"] * 9, *["\x1b[5~"] * 9, states=STATES) == lines_after("2", states=STATES)
+    assert lines_after("2", *"jj", "1", states=STATES) == lines_after(states=STATES)
+    assert lines_after("2", *"jjjj", states=STATES[:3]) == lines_after("2", states=STATES[:3]), "a short table scrolls"

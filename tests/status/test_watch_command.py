@@ -64,10 +64,12 @@ def test_terminal_settings_are_restored_after_interrupt(terminal: tuple[int, int
 
 
 class WatchRun:
-    """A run of `watch` with scripted keys. The clock advances only while `watch` waits for a key."""
+    """A run of `watch` with scripted steps. A step is a list of pressed keys, or seconds
+    without a pressed key.
+    """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *keys: list[str] | float) -> None:
-        self._now, self._keys, self.read_count = 0.0, [*keys], 0
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *steps: list[str] | float) -> None:
+        self._now, self._steps, self.read_count = 0.0, [*steps], 0
         self.waits: list[float] = []
         monkeypatch.setattr(_clock, "monotonic", lambda: self._now)
         monkeypatch.setattr(screen_module, "_key_reader", self._scripted_keys)
@@ -85,7 +87,7 @@ class WatchRun:
 
     def _next_keys(self, seconds: float) -> list[str]:
         self.waits.append(seconds)
-        step = self._keys.pop(0)
+        step = self._steps.pop(0)
         if isinstance(step, list):
             return step
         self._now += step
@@ -98,7 +100,9 @@ def test_watch_reads_states_each_second(monkeypatch: pytest.MonkeyPatch) -> None
     assert run.read_count == 3
 
 
-def test_paused_view_reads_no_states_and_resumed_view_reads_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paused_view_reads_no_states_and_resumed_view_reads_immediately(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     run = WatchRun(monkeypatch, ["p"], 1.0, 1.0, ["p"], ["q"])
     assert run.waits == [1.0] * 5
     assert run.read_count == 2
@@ -132,10 +136,17 @@ def test_command_watches_on_terminal_and_prints_otherwise(outputs: list[str], tm
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "message"), [(KeyboardInterrupt(), 0, ""), (ConfigurationError("no"), 1, "no\n")]
+    ("error", "status", "message"),
+    [(KeyboardInterrupt(), 0, ""), (ConfigurationError("no"), 1, "no\n")],
 )
 def test_interrupt_or_configuration_error_sets_exit_status(
-    error: BaseException, status: int, message: str, outputs: list[str], tmp_path: Path, monkeypatch: Any, capsys: Any
+    error: BaseException,
+    status: int,
+    message: str,
+    outputs: list[str],
+    tmp_path: Path,
+    monkeypatch: Any,
+    capsys: Any,
 ) -> None:
     def raise_error(directory: Path) -> None:
         raise error

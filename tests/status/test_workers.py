@@ -34,9 +34,9 @@ from tests.status.states import client as client_state
 from tests.status.test_page import send_wsgi_request
 from tests.support.wait import eventually
 
-# The program of a worker process. The worker creates a client before the fork, like under ``gunicorn
-# --preload``.
-_PROGRAM = """
+# The program of a worker process. With a third argument, the program forks two children after it has
+# created a client, like ``gunicorn --preload``.
+_WORKER_PROGRAM = """
 import os
 import sys
 import gevent
@@ -71,7 +71,7 @@ def worker_processes() -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 def start_worker(processes: Any, directory: Path, uri: str, *arguments: str) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen([sys.executable, "-c", _PROGRAM, str(directory), uri, *arguments])
+    process = subprocess.Popen([sys.executable, "-c", _WORKER_PROGRAM, str(directory), uri, *arguments])
     processes.append(process)
     return process
 
@@ -83,9 +83,9 @@ def states_with_pool(directory: Path) -> list[dict[str, Any]]:
 @pytest.mark.usefixtures("long_reply_timeout")
 def test_only_states_of_running_workers_are_collected(tmp_path: Path, deployment: Any, worker_processes: Any) -> None:
     processes = [start_worker(worker_processes, tmp_path / "states", deployment.uri) for _ in range(2)]
-    collected = eventually(lambda: len(each := states_with_pool(tmp_path / "states")) == 2 and each, 20)
-    assert {each["process"] for each in collected} == {process.pid for process in processes}
-    assert [each["clients"][0]["application"] for each in collected] == ["worker"] * 2
+    states = eventually(lambda: len(each := states_with_pool(tmp_path / "states")) == 2 and each, 20)
+    assert {each["process"] for each in states} == {process.pid for process in processes}
+    assert [each["clients"][0]["application"] for each in states] == ["worker"] * 2
     processes[0].kill()
     processes[0].wait()
     assert [each["process"] for each in worker_states(tmp_path / "states")] == [processes[1].pid]
@@ -94,11 +94,11 @@ def test_only_states_of_running_workers_are_collected(tmp_path: Path, deployment
 
 def test_each_forked_worker_publishes_own_state(tmp_path: Path, deployment: Any, worker_processes: Any) -> None:
     parent = start_worker(worker_processes, tmp_path, deployment.uri, "fork")
-    collected = eventually(lambda: len(each := states_with_pool(tmp_path)) == 3 and each, 20)
-    processes = {each["process"] for each in collected}
-    assert len(processes) == 3
-    assert parent.pid in processes
-    for child in processes:
+    states = eventually(lambda: len(each := states_with_pool(tmp_path)) == 3 and each, 20)
+    process_ids = {each["process"] for each in states}
+    assert len(process_ids) == 3
+    assert parent.pid in process_ids
+    for child in process_ids:
         os.kill(child, 9)
 
 
@@ -148,9 +148,9 @@ def test_read_of_states_removes_only_sockets_of_ended_processes(tmp_path: Path) 
     with ExitStack() as open_sockets:
 
         def bind(name: str) -> socket.socket:
-            bound = open_sockets.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
-            bound.bind(str(tmp_path / name))
-            return bound
+            sock = open_sockets.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+            sock.bind(str(tmp_path / name))
+            return sock
 
         for name in ("notes.sock", f"{ended_id + 1}.sock", "1.sock"):
             (tmp_path / name).write_text("precious")
@@ -171,10 +171,10 @@ def test_socket_of_another_user_is_neither_read_nor_removed(tmp_path: Path, monk
     path = tmp_path / f"{id_of_ended_process()}.sock"
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(str(path))
-        real = Path.lstat
+        original_lstat = Path.lstat
 
         def lstat(self: Path) -> Any:
-            status = real(self)
+            status = original_lstat(self)
             return SimpleNamespace(st_mode=status.st_mode, st_uid=status.st_uid + 1) if self == path else status
 
         monkeypatch.setattr(Path, "lstat", lstat)
@@ -189,16 +189,19 @@ def test_publish_overwrites_no_existing_file(tmp_path: Path, suffix: str, caplog
     publish(tmp_path)
     eventually(lambda: "was interrupted" in caplog.text)
     assert path.read_text() == "precious"
-    assert workers._published.pop(tmp_path)._server is None
+    assert workers._publishers.pop(tmp_path)._server is None
 
 
 @pytest.mark.usefixtures("long_reply_timeout")
-@pytest.mark.parametrize("requested_first", [True, False], ids=["with text first", "without text first"])
-def test_worker_sends_query_text_only_on_request(tmp_path: Path, requested_first: bool) -> None:
-    publish(tmp_path, query_text=requested_first)
-    pages = {has_text: StatusPage(tmp_path, query_text=has_text) for has_text in (requested_first, not requested_first)}
+@pytest.mark.parametrize("first_has_text", [True, False], ids=["with text first", "without text first"])
+def test_worker_sends_query_text_only_on_request(tmp_path: Path, first_has_text: bool) -> None:
+    publish(tmp_path, query_text=first_has_text)
+    pages = {has_text: StatusPage(tmp_path, query_text=has_text) for has_text in (first_has_text, not first_has_text)}
     tracing = {"query_text_max_length": 1000}
-    with Deployment.standalone() as server, MongoClient(server.uri, slow_operation_ms=0, tracing=tracing) as client:
+    with (
+        Deployment.standalone() as server,
+        MongoClient(server.uri, slow_operation_ms=0, tracing=tracing) as client,
+    ):
         client.app.users.insert_one({"name": "hunter2"})
         eventually(lambda: list(tmp_path.glob("*.sock")))
         for has_text, page in pages.items():
@@ -279,8 +282,8 @@ def test_unresponsive_workers_do_not_delay_other_workers(tmp_path: Path, virtual
             reader.sendall(json.dumps(state_with(CLIENT)).encode())
 
         stack.enter_context(scripted_worker(tmp_path / "7.sock", reply))
-        collected = worker_states(tmp_path)
-    assert [(each["process"], each.get("error"), len(each["clients"])) for each in collected] == [
+        states = worker_states(tmp_path)
+    assert [(each["process"], each.get("error"), len(each["clients"])) for each in states] == [
         ("6", "does not answer within 1 s", 0),
         (7, None, 1),
         ("8", "does not answer within 1 s", 0),
@@ -295,7 +298,7 @@ def outputs_of(directory: Path) -> tuple[list[dict[str, Any]], str]:
     terminal = io.StringIO()
     console = pytest.importorskip("rich.console").Console(file=terminal, force_terminal=True, width=300)
     console.print(importlib.import_module("gmongo.status.terminal").overview(worker_states(directory), 300))
-    workers._published.pop(directory, None)
+    workers._publishers.pop(directory, None)
     return page, terminal.getvalue()
 
 
@@ -306,7 +309,7 @@ def send_slowly(sock: Any) -> None:
 
 
 @pytest.mark.parametrize("reply", [*MALFORMED_REPLIES.values(), send_slowly], ids=[*MALFORMED_REPLIES, "slow reply"])
-def test_malformed_reply_of_worker_is_one_row_with_error(tmp_path: Path, virtual_time: Any, reply: Any) -> None:
+def test_malformed_reply_of_worker_becomes_one_row_with_error(tmp_path: Path, virtual_time: Any, reply: Any) -> None:
     with scripted_worker(tmp_path / "7.sock", reply if callable(reply) else lambda sock: sock.sendall(reply)):
         page, terminal = outputs_of(tmp_path)
     (row,) = [each for each in page if each["process"] == "7"]
@@ -320,9 +323,9 @@ def test_malformed_reply_of_worker_is_one_row_with_error(tmp_path: Path, virtual
     assert [each["process"] for each in page if "error" not in each] in ([], [os.getpid()])
 
 
-def test_published_state_does_not_keep_the_event_loop_alive(tmp_path: Path) -> None:
-    publishing = f"from gmongo.status import publish; publish({str(tmp_path)!r})"
-    program = f"import gevent; {publishing}; gevent.sleep(0.1); gevent.get_hub().join()"
+def test_publisher_does_not_keep_the_event_loop_alive(tmp_path: Path) -> None:
+    publish_statements = f"from gmongo.status import publish; publish({str(tmp_path)!r})"
+    program = f"import gevent; {publish_statements}; gevent.sleep(0.1); gevent.get_hub().join()"
     subprocess.run([sys.executable, "-c", program], timeout=20, check=True)
 
 

@@ -21,7 +21,7 @@ import gevent
 from gevent.os import make_nonblocking, nb_read, nb_write
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-_OPTIONS = (
+_CHROMIUM_OPTIONS = (
     "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
@@ -42,7 +42,7 @@ class Page:
 
     def __init__(self, read_descriptor: int, write_descriptor: int) -> None:
         self._read_descriptor, self._write_descriptor = read_descriptor, write_descriptor
-        self._numbers = count(1)
+        self._message_ids = count(1)
         self._buffer = b""
         self._session: str | None = None
         self.console: list[str] = []
@@ -69,8 +69,8 @@ class Page:
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Call a method of the DevTools protocol, and return the result of the method."""
-        number = next(self._numbers)
-        message: dict[str, Any] = {"id": number, "method": method, "params": parameters}
+        message_id = next(self._message_ids)
+        message: dict[str, Any] = {"id": message_id, "method": method, "params": parameters}
         if self._session is not None and not method.startswith("Target."):
             message["sessionId"] = self._session
         data = json.dumps(message).encode() + b"\0"
@@ -78,7 +78,7 @@ class Page:
             data = data[nb_write(self._write_descriptor, data) :]
         while True:
             answer = self._receive_message()
-            if answer.get("id") == number:
+            if answer.get("id") == message_id:
                 assert "error" not in answer, (method, answer["error"])
                 result: dict[str, Any] = answer["result"]
                 return result
@@ -104,7 +104,7 @@ def browser(seconds: float = 90) -> Iterator[Page]:
     make_nonblocking(write_descriptor)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile, gevent.Timeout(seconds):
         script = f'exec "$@" 3<&{chromium_input} 4>&{chromium_output}'
-        command = ["bash", "-c", script, "bash", CHROMIUM, *_OPTIONS, f"--user-data-dir={profile}"]
+        command = ["bash", "-c", script, "bash", CHROMIUM, *_CHROMIUM_OPTIONS, f"--user-data-dir={profile}"]
         process = subprocess.Popen(
             command, pass_fds=(chromium_input, chromium_output), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
         )

@@ -35,8 +35,8 @@ def with_cases(test: Test) -> Test:
     cases = rows(test.__code__.co_filename, test.__name__)
     ids = [case.pop("id", None) for case in cases]
     names = list(cases[0])
-    parametrized = pytest.mark.parametrize(names, [[case[name] for name in names] for case in cases], ids=ids)
-    decorated: Test = parametrized(test)
+    mark = pytest.mark.parametrize(names, [[case[name] for name in names] for case in cases], ids=ids)
+    decorated: Test = mark(test)
     return decorated
 
 
@@ -45,9 +45,9 @@ def rows(test_file: str, table: str | None = None) -> list[dict[str, Any]]:
 
     If `table` is None, return all cases of a file without tables.
     """
-    found = [row for row in all_rows(Path(test_file).with_suffix(".jsonl")) if row.get("table") == table]
-    assert found, f"the cases of {test_file} have no table {table}"
-    return [{key: _convert(value) for key, value in row.items() if key != "table"} for row in found]
+    table_rows = [row for row in all_rows(Path(test_file).with_suffix(".jsonl")) if row.get("table") == table]
+    assert table_rows, f"the cases of {test_file} have no table {table}"
+    return [{key: _convert(value) for key, value in row.items() if key != "table"} for row in table_rows]
 
 
 @cache

@@ -15,11 +15,13 @@ Connect = Callable[..., Client]
 
 
 def make_client(host: Any, recorder: Any, heartbeat_interval: float | None = None, **options: Any) -> Client:
-    """Create a client and start its monitors."""
-    # The option `heartbeatFrequencyMS` rejects intervals below 500 ms.
+    """Create a client with the event listener `recorder`. `heartbeat_interval` is a number
+    of seconds.
+    """
     options = {"event_listeners": [recorder], "serverSelectionTimeoutMS": 5000, **options}
     if heartbeat_interval is None:
         return MongoClient(host, **options)
+    # The option `heartbeatFrequencyMS` rejects intervals below 500 ms.
     client: Client = MongoClient(host, **{**options, "connect": False})
     client._topology.settings = replace(client._topology.settings, heartbeat_frequency=heartbeat_interval)
     client._topology.open()

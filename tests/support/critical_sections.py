@@ -93,22 +93,25 @@ class CriticalSections:
 def record_switches() -> Iterator[CriticalSections]:
     """While the block runs, record each greenlet switch in a critical section."""
     sections = CriticalSections()
-    methods: dict[str, Any] = {
+    state_machine_methods: dict[str, Any] = {
         name: sections.wrap_method(method)
         for name, method in vars(StateMachine).items()
         if callable(method) and not name.startswith("__") and name not in _UNCRITICAL_METHODS
     }
-    watched: dict[str, Any] = {
+    delivery_methods: dict[str, Any] = {
         "__enter__": sections.wrap_delivery("__enter__", sections.enter),
         "__exit__": sections.wrap_delivery("__exit__", sections.leave),
         "record": sections.wrap_delivery("record", sections.record_use),
     }
-    before = greenlet.settrace(sections.trace)
+    previous_trace = greenlet.settrace(sections.trace)
     try:
-        with patch.multiple(StateMachine, **methods), patch.multiple(Delivery, **watched):
+        with (
+            patch.multiple(StateMachine, **state_machine_methods),
+            patch.multiple(Delivery, **delivery_methods),
+        ):
             yield sections
     finally:
-        greenlet.settrace(before)
+        greenlet.settrace(previous_trace)
 
 
 @contextmanager

@@ -35,9 +35,9 @@ def with_false_header(length: int | None = None, response_to: int | None = None,
     """
 
     def fault(peer: ServerConnection, message: bytes) -> None:
-        real = HEADER.unpack_from(message)
+        real_fields = HEADER.unpack_from(message)
         forged_fields = (length, None, response_to, opcode)
-        fields = (new if new is not None else old for new, old in zip(forged_fields, real, strict=True))
+        fields = (new if new is not None else old for new, old in zip(forged_fields, real_fields, strict=True))
         peer.send(HEADER.pack(*fields) + message[16:])
 
     return fault
@@ -46,8 +46,8 @@ def with_false_header(length: int | None = None, response_to: int | None = None,
 def send_malformed_reply(peer: ServerConnection, message: bytes) -> None:
     """Send a reply whose message header is valid and whose document is not valid BSON."""
     start = BODY_OFFSETS[HEADER.unpack_from(message)[3]]
-    body = len(message) - start
-    peer.send(message[:start] + struct.pack("<i", body) + b"\xee" * (body - 5) + b"\x00")
+    body_length = len(message) - start
+    peer.send(message[:start] + struct.pack("<i", body_length) + b"\xee" * (body_length - 5) + b"\x00")
 
 
 def send_no_reply(peer: ServerConnection, message: bytes) -> None:

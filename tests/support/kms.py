@@ -1,6 +1,6 @@
 """One TLS server that simulates all key management services.
 
-To encrypt a secret, the server reverses its bytes.
+The ciphertext of a secret contains the bytes of the secret in reverse order.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class KmsServer:
     :param context: TLS context with the certificate of the server.
     :ivar requests: One pair for each request: the host and the path of an HTTP request, or
         ``"kmip"`` and the KMIP operation.
-    :ivar failures: Number of requests that the server will not answer. The server closes their
+    :ivar failures: Number of the next requests that receive no reply. The server closes their
         connections.
     :ivar status: Status code of all HTTP responses, 200 by default.
     :ivar delay: Function that the server calls before each response.
@@ -64,8 +64,7 @@ class KmsServer:
         return port
 
     def connect(self, context: Any) -> Any:
-        """Return a socket that is connected to this server, instead of the host of a key management
-        service.
+        """Return a socket that is connected to this server instead of a key management service.
 
         Tests use this method as ``kms_connect_callback``.
         """
@@ -73,19 +72,19 @@ class KmsServer:
             raise OSError(f"no such host: {context.host}")
         return socket.create_connection(("127.0.0.1", self.port), context.timeout)
 
-    def _serve(self, raw: Any, _address: Any) -> None:
+    def _serve(self, plain_socket: Any, _address: Any) -> None:
         try:
-            sock = self._context.wrap_socket(raw, server_side=True)
+            sock = self._context.wrap_socket(plain_socket, server_side=True)
         except OSError:
-            raw.close()
+            plain_socket.close()
             return
         self.open_connections += 1
         try:
-            first = sock.recv(1)
-            if first == b"\x42":
-                self._serve_kmip(sock, first)
-            elif first:
-                self._serve_http(sock, first)
+            first_byte = sock.recv(1)
+            if first_byte == b"\x42":
+                self._serve_kmip(sock, first_byte)
+            elif first_byte:
+                self._serve_http(sock, first_byte)
         except OSError:
             pass
         finally:
@@ -178,7 +177,7 @@ class KmsServer:
 
 _OPERATION, _UNIQUE_IDENTIFIER, _KEY_MATERIAL, _DATA, _NONCE = 0x42005C, 0x420094, 0x420043, 0x4200C2, 0x42003D
 _OPERATION_NAMES = {1: "Create", 3: "Register", 10: "Get", 18: "Activate", 31: "Encrypt", 32: "Decrypt"}
-_STRUCTURE = 1
+_STRUCTURE_TYPE = 1
 
 
 def encrypt(secret: bytes) -> bytes:
@@ -199,7 +198,7 @@ def _urlsafe(text: str) -> bytes:
 
 
 def _item(tag: int, kind: int, value: bytes) -> bytes:
-    padding = 0 if kind == _STRUCTURE else -len(value) % 8
+    padding = 0 if kind == _STRUCTURE_TYPE else -len(value) % 8
     return struct.pack(">I", tag << 8 | kind) + struct.pack(">I", len(value)) + value + bytes(padding)
 
 
@@ -208,13 +207,13 @@ def _values_by_tag(data: bytes) -> dict[int, bytes]:
 
     The dictionary also contains the values inside nested structures.
     """
-    items: dict[int, bytes] = {}
+    values: dict[int, bytes] = {}
     position = 0
     while position + 8 <= len(data):
         tag, kind, length = data[position] << 16 | data[position + 1] << 8 | data[position + 2], data[position + 3], 0
         (length,) = struct.unpack(">I", data[position + 4 : position + 8])
         position += 8
-        if kind != _STRUCTURE:
-            items[tag] = data[position : position + length]
+        if kind != _STRUCTURE_TYPE:
+            values[tag] = data[position : position + length]
             position += length + -length % 8
-    return items
+    return values

@@ -1,5 +1,5 @@
 """Simulation of the program mongocryptd. The simulation supports only simple commands, and rejects
-other commands.
+unsupported operators on encrypted fields.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from bson.binary import UUID_SUBTYPE
 
 from tests.support.scripted_server import ScriptedServer
 
-_ALGORITHMS = {"AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic": 1, "AEAD_AES_256_CBC_HMAC_SHA_512-Random": 2}
-_OWN_FIELDS = frozenset({"jsonSchema", "isRemoteSchema", "csfleEncryptionSchemas", "encryptionInformation", "$db"})
+_ALGORITHMS = {
+    "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic": 1,
+    "AEAD_AES_256_CBC_HMAC_SHA_512-Random": 2,
+}
+_ANALYSIS_FIELDS = frozenset({"jsonSchema", "isRemoteSchema", "csfleEncryptionSchemas", "encryptionInformation", "$db"})
 _EQUALITY_OPERATORS = frozenset({"$eq", "$ne"})
 _MARKING_SUBTYPE = 6
-_NOT_DETERMINISTIC_TYPES = (float, bool, Decimal128, Mapping, list)
+_RANDOM_ONLY_TYPES = (float, bool, Decimal128, Mapping, list)
 
 
 class AnalysisError(Exception):
@@ -49,7 +52,7 @@ def analysis_reply(command: Mapping[str, Any]) -> dict[str, Any]:
     schema = command.get("jsonSchema") or {}
     if "encryptionInformation" in command:
         schema = {}
-    rest = {name: value for name, value in command.items() if name not in _OWN_FIELDS and name != "lsid"}
+    rest = {name: value for name, value in command.items() if name not in _ANALYSIS_FIELDS and name != "lsid"}
     marker = _Marker(schema)
     try:
         if schema.get("required") and not command.get("isRemoteSchema"):
@@ -77,7 +80,9 @@ def _check_top_level(name: str, value: Any) -> None:
 
 
 class _Marker:
-    """Visitor of a command, which replaces each value that the schema encrypts by a placeholder."""
+    """Visitor of a command. The visitor replaces each value that the schema encrypts with a
+    placeholder.
+    """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema
@@ -189,8 +194,8 @@ class _Marker:
 
     def mark_value(self, rule: Mapping[str, Any], value: Any, document: Any) -> Binary:
         self.count += 1
-        unencryptable = value is None or isinstance(value, (MinKey, MaxKey))
-        if unencryptable or (_ALGORITHMS[rule["algorithm"]] == 1 and isinstance(value, _NOT_DETERMINISTIC_TYPES)):
+        is_unencryptable = value is None or isinstance(value, (MinKey, MaxKey))
+        if is_unencryptable or (_ALGORITHMS[rule["algorithm"]] == 1 and isinstance(value, _RANDOM_ONLY_TYPES)):
             raise AnalysisError(f"Cannot encrypt element of type: {type(value).__name__}")
         key = rule["keyId"]
         fields: dict[str, Any] = {"a": _ALGORITHMS[rule["algorithm"]]}

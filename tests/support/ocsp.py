@@ -72,41 +72,41 @@ def hash_for(key: Any) -> hashes.SHA256 | None:
 class Authority:
     """Certificate authority.
 
-    The keys of the authority and of its certificates have one kind, such as ``"rsa"``.
+    The key of the authority and the keys of all issued certificates have the same kind, such as ``"rsa"``.
     """
 
     def __init__(self, kind: str = "ecdsa", name: str = "authority") -> None:
         self.kind = kind
         self.key = new_key(kind)
         self.subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        basic = (x509.BasicConstraints(ca=True, path_length=None), True)
-        self.certificate = self._sign_certificate(self.subject, self.key, [basic], DAY)
+        constraints = (x509.BasicConstraints(ca=True, path_length=None), True)
+        self.certificate = self._sign_certificate(self.subject, self.key, [constraints], DAY)
         self.own = CertificateWithKey(self.certificate, self.key)
 
     def issue_intermediate(self) -> Authority:
         """Return an intermediate authority whose certificate this authority has signed."""
-        other = Authority(self.kind, "subordinate")
-        basic = (x509.BasicConstraints(ca=True, path_length=None), True)
-        other.certificate = self._sign_certificate(other.subject, other.key, [basic], DAY)
-        other.own = CertificateWithKey(other.certificate, other.key)
-        return other
+        intermediate = Authority(self.kind, "subordinate")
+        constraints = (x509.BasicConstraints(ca=True, path_length=None), True)
+        intermediate.certificate = self._sign_certificate(intermediate.subject, intermediate.key, [constraints], DAY)
+        intermediate.own = CertificateWithKey(intermediate.certificate, intermediate.key)
+        return intermediate
 
     def issue_server(self, *responder_urls: str, must_staple: bool = False) -> CertificateWithKey:
         """Issue a server certificate for ``localhost`` and 127.0.0.1."""
         names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
         extensions: list[tuple[Any, bool]] = [(x509.SubjectAlternativeName(names), False)]
         if responder_urls:
-            access = [
+            access_descriptions = [
                 x509.AccessDescription(AuthorityInformationAccessOID.OCSP, x509.UniformResourceIdentifier(url))
                 for url in responder_urls
             ]
-            extensions.append((x509.AuthorityInformationAccess(access), False))
+            extensions.append((x509.AuthorityInformationAccess(access_descriptions), False))
         if must_staple:
             extensions.append((x509.TLSFeature([x509.TLSFeatureType.status_request]), False))
         return self.issue("server", extensions)
 
     def issue_delegate(self, *purposes: Any, signs: bool | None = None, days: int = 1) -> CertificateWithKey:
-        """Issue the certificate of a delegate, which signs OCSP responses instead of the
+        """Issue the certificate of a delegate: a signer of OCSP responses in place of the
         authority.
         """
         extensions: list[tuple[Any, bool]] = []
@@ -237,20 +237,20 @@ class StaplingServer(ScriptedServer):
         context.use_privatekey_file(certificate)
         context.set_max_proto_version(version)
         context.set_session_id(b"tests")
-        context.set_ocsp_server_callback(lambda _connection, _data: self._stapled())
+        context.set_ocsp_server_callback(lambda _connection, _data: self._count_and_staple())
 
-    def _stapled(self) -> bytes:
+    def _count_and_staple(self) -> bytes:
         self.handshake_count += 1
         return self.staple
 
     def _accept(self, sock: Any, address: Any) -> None:
-        wrapped = _TlsSocket(SSL.Connection(self._context, None), sock)
+        tls_socket = _TlsSocket(SSL.Connection(self._context, None), sock)
         try:
-            wrapped.shake_hands()
+            tls_socket.shake_hands()
         except (OSError, SSL.Error):
             sock.close()
             return
-        super()._accept(wrapped, address)
+        super()._accept(tls_socket, address)
 
 
 class _TlsSocket:

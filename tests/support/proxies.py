@@ -83,7 +83,7 @@ class CompressingProxy(ProxyServer):
         self.tamper: Callable[[bytes], bytes] = lambda message: message
 
     def serve(self, sock: Any) -> None:
-        with gevent_socket.create_connection(self.server.address) as onward:
+        with gevent_socket.create_connection(self.server.address) as server_socket:
             while True:
                 length, request_id, response_to, opcode = HEADER.unpack(read(sock, 16))
                 payload = read(sock, length - 16)
@@ -92,15 +92,15 @@ class CompressingProxy(ProxyServer):
                     self.compressors.append(payload[8])
                     opcode, view = decompress_message(memoryview(payload), 48_000_000)
                     payload = bytes(view)
-                onward.sendall(HEADER.pack(16 + len(payload), request_id, response_to, opcode) + payload)
-                length, request_id, response_to, opcode = HEADER.unpack(read(onward, 16))
-                reply = read(onward, length - 16)
+                server_socket.sendall(HEADER.pack(16 + len(payload), request_id, response_to, opcode) + payload)
+                length, request_id, response_to, opcode = HEADER.unpack(read(server_socket, 16))
+                reply = read(server_socket, length - 16)
                 if was_compressed and self.reply_compressor is not None:
-                    sock.sendall(self.tamper(self._wrap(request_id, response_to, opcode, reply)))
+                    sock.sendall(self.tamper(self._compress_reply(request_id, response_to, opcode, reply)))
                 else:
                     sock.sendall(HEADER.pack(length, request_id, response_to, opcode) + reply)
 
-    def _wrap(self, request_id: int, response_to: int, opcode: int, reply: bytes) -> bytes:
+    def _compress_reply(self, request_id: int, response_to: int, opcode: int, reply: bytes) -> bytes:
         assert opcode == OP_MSG
         compressor = make_compressor(self.reply_compressor or "zlib", -1)
         content = compressor.compress(reply)
@@ -112,7 +112,9 @@ class Socks5Proxy(ProxyServer):
     """Context manager of a SOCKS5 proxy."""
 
     def __init__(
-        self, required_credentials: tuple[str, str] | None = None, addresses_by_host: dict[str, str] | None = None
+        self,
+        required_credentials: tuple[str, str] | None = None,
+        addresses_by_host: dict[str, str] | None = None,
     ) -> None:
         super().__init__()
         self.required_credentials = required_credentials
@@ -140,9 +142,9 @@ class Socks5Proxy(ProxyServer):
         if self.refuse_with:
             sock.sendall(bytes([5, self.refuse_with, 0]) + self.bound_address)
             return
-        with gevent_socket.create_connection((self.addresses_by_host.get(host, host), port)) as onward:
+        with gevent_socket.create_connection((self.addresses_by_host.get(host, host), port)) as server_socket:
             sock.sendall(b"\x05\x00\x00" + self.bound_address)
-            relay(sock, onward)
+            relay(sock, server_socket)
 
     def _authenticate(self, sock: Any) -> bool:
         read(sock, 1)

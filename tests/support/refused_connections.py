@@ -19,7 +19,10 @@ def selection_error(create_client: Callable[[int], Any]) -> str:
     """
     # On a busy machine, the first timeout can expire before a server check has failed.
     for timeout_ms in (300, 3_000, 30_000):
-        with create_client(timeout_ms) as client, pytest.raises(ServerSelectionTimeoutError) as caught:
+        with (
+            create_client(timeout_ms) as client,
+            pytest.raises(ServerSelectionTimeoutError) as caught,
+        ):
             client.db.c.find_one({"_id": 1})
         if "error=" in str(caught.value):
             break
@@ -31,6 +34,6 @@ def refused_port() -> Iterator[int]:
     """Yield the number of a port that refuses connections. A socket without ``listen`` reserves the
     port.
     """
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        yield bound.getsockname()[1]
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        yield sock.getsockname()[1]

@@ -34,19 +34,19 @@ class ScriptedReplicaSet:
             member.close()
 
     def _describe(self, member: ScriptedServer) -> dict[str, Any]:
-        primary = member is self.primary
+        is_primary = member is self.primary
         fields: dict[str, Any] = {
             "setName": "scripted",
             "setVersion": self.version,
             "hosts": [each.name for each in self.hosts],
             "me": member.name,
-            "isWritablePrimary": primary,
-            "ismaster": primary,
-            "secondary": not primary,
+            "isWritablePrimary": is_primary,
+            "ismaster": is_primary,
+            "secondary": not is_primary,
         }
         if self.primary is not None:
             fields["primary"] = self.primary.name
-        if primary:
+        if is_primary:
             fields["electionId"] = ObjectId(f"{self.election:024x}")
         return fields
 

@@ -104,11 +104,11 @@ class Scheduler:
     def advance_to_next_timer(self) -> None:
         """Advance the clock to the next timer, and run the callback of the timer."""
         assert self.has_timer()
-        first = min(self.timers, key=lambda each: each.due)
-        self.timers.remove(first)
-        self.now = max(self.now, first.due)
-        assert first.callback is not None
-        first.callback()
+        next_timer = min(self.timers, key=lambda each: each.due)
+        self.timers.remove(next_timer)
+        self.now = max(self.now, next_timer.due)
+        assert next_timer.callback is not None
+        next_timer.callback()
 
     def end(self) -> None:
         self._over = True

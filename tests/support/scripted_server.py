@@ -263,7 +263,7 @@ class ScriptedServer:
     def reply_to(self, name: str, command: dict[str, Any]) -> dict[str, Any]:
         if name in ("hello", "handshake"):
             self._await_change(command)
-            reply = self._hello()
+            reply = self._hello_reply()
             return self.hello_edit(command, reply) if self.hello_edit is not None else reply
         reply = self.replies.get(name, {"ok": 1})
         return dict(reply(command) if callable(reply) else reply)
@@ -276,7 +276,7 @@ class ScriptedServer:
         if command.get("topologyVersion") == self.topology_version:
             self._changed.wait(command["maxAwaitTimeMS"] / 1000)
 
-    def _hello(self) -> dict[str, Any]:
+    def _hello_reply(self) -> dict[str, Any]:
         fields = {"ok": 1, "helloOk": True, "isWritablePrimary": True, "ismaster": True, **LIMITS}
         fields |= self._member(self) if self._member else {}
         fields |= {"topologyVersion": self.topology_version} if self.streams else {}

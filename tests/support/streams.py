@@ -11,6 +11,6 @@ from gmongo.wire.tls import Tls
 
 def open_stream(connection: Connection, tls: Tls | None = None) -> None:
     """Open the transport (TCP, or TLS if `tls` is set) of `connection` without a time limit."""
-    options = ConnectionSettings(tls=tls)
-    progress = Progress(connection.address[0], options)
-    connect(connection, options, progress, ConnectTimeout(connection, None, True))
+    settings = ConnectionSettings(tls=tls)
+    progress = Progress(connection.address[0], settings)
+    connect(connection, settings, progress, ConnectTimeout(connection, None, True))

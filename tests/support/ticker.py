@@ -18,7 +18,7 @@ class Ticker:
 
     def __init__(self) -> None:
         self.turns = 0
-        self.longest = 0.0
+        self.longest_gap = 0.0
         self._greenlet = gevent.spawn(self._tick)
 
     def _tick(self) -> None:
@@ -26,7 +26,7 @@ class Ticker:
         while True:
             gevent.sleep(0.0002)
             now = thread_time()
-            self.longest = max(self.longest, now - last)
+            self.longest_gap = max(self.longest_gap, now - last)
             self.turns += 1
             last = now
 
@@ -40,8 +40,8 @@ def measure_longest_gap(activity: Callable[[], Any]) -> dict[str, float]:
     """
     ticker = Ticker()
     gevent.sleep(0.01)
-    ticker.longest, ticker.turns = 0.0, 0
+    ticker.longest_gap, ticker.turns = 0.0, 0
     activity()
     gevent.sleep(0.005)  # the ticker must wake up once more to measure the last gap
     ticker.stop()
-    return {"stall": ticker.longest * 1000, "turns": ticker.turns}
+    return {"stall": ticker.longest_gap * 1000, "turns": ticker.turns}

@@ -52,12 +52,12 @@ class TlsServer(ScriptedServer):
 
 def write_certificates(folder: Path) -> SimpleNamespace:
     """Write new certificates as PEM files to a folder, and return the path of each file."""
-    authority, stranger = trustme.CA(), trustme.CA()
+    authority, other_authority = trustme.CA(), trustme.CA()
     server = authority.issue_cert("localhost", "127.0.0.1")
     client = authority.issue_cert("ann@example.com", common_name="ann")
     now = datetime.datetime.now(datetime.timezone.utc)
     expired = authority.issue_cert("localhost", "127.0.0.1", not_after=now - datetime.timedelta(days=1))
-    elsewhere = authority.issue_cert("elsewhere.example.com")
+    other_host = authority.issue_cert("elsewhere.example.com")
     wildcard = authority.issue_cert("*.example.net", "LocalHost")
     key_services = authority.issue_cert(*KEY_SERVICE_HOSTS)
 
@@ -66,7 +66,7 @@ def write_certificates(folder: Path) -> SimpleNamespace:
         path.write_bytes(content)
         return str(path)
 
-    def bundle(name: str, certificate: Any) -> str:
+    def write_bundle(name: str, certificate: Any) -> str:
         return write(name, certificate.private_key_and_cert_chain_pem.bytes())
 
     key = serialization.load_pem_private_key(client.private_key_pem.bytes(), None)
@@ -79,20 +79,20 @@ def write_certificates(folder: Path) -> SimpleNamespace:
     return SimpleNamespace(
         folder=folder,
         ca=write("ca.pem", authority.cert_pem.bytes()),
-        other_ca=write("other_ca.pem", stranger.cert_pem.bytes()),
-        server=bundle("server.pem", server),
-        client=bundle("client.pem", client),
-        strange_client=bundle("strange_client.pem", stranger.issue_cert("bob@example.com")),
+        other_ca=write("other_ca.pem", other_authority.cert_pem.bytes()),
+        server=write_bundle("server.pem", server),
+        client=write_bundle("client.pem", client),
+        strange_client=write_bundle("strange_client.pem", other_authority.issue_cert("bob@example.com")),
         locked_client=write("locked_client.pem", locked_key + chain),
-        expired=bundle("expired.pem", expired),
-        elsewhere=bundle("elsewhere.pem", elsewhere),
-        wildcard=bundle("wildcard.pem", wildcard),
-        key_services=bundle("key_services.pem", key_services),
+        expired=write_bundle("expired.pem", expired),
+        elsewhere=write_bundle("elsewhere.pem", other_host),
+        wildcard=write_bundle("wildcard.pem", wildcard),
+        key_services=write_bundle("key_services.pem", key_services),
         only_certificate=write("only_certificate.pem", chain),
         junk=write("junk.pem", b"this is no certificate"),
         missing=str(folder / "missing.pem"),
-        crl=write("crl.pem", _revocations(authority, [])),
-        crl_with_server=write("crl_with_server.pem", _revocations(authority, [_serial(server)])),
+        crl=write("crl.pem", _revocation_list(authority, [])),
+        crl_with_server=write("crl_with_server.pem", _revocation_list(authority, [_serial(server)])),
     )
 
 
@@ -100,18 +100,18 @@ def _serial(certificate: trustme.LeafCert) -> int:
     return x509.load_pem_x509_certificate(certificate.cert_chain_pems[0].bytes()).serial_number
 
 
-def _revocations(authority: trustme.CA, serials: list[int]) -> bytes:
-    now = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(minutes=1)
+def _revocation_list(authority: trustme.CA, serials: list[int]) -> bytes:
+    last_update = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(minutes=1)
     issuer = x509.load_pem_x509_certificate(authority.cert_pem.bytes())
     key = serialization.load_pem_private_key(authority.private_key_pem.bytes(), None)
     builder = (
         x509.CertificateRevocationListBuilder()
         .issuer_name(issuer.subject)
-        .last_update(now)
-        .next_update(now + datetime.timedelta(days=1))
+        .last_update(last_update)
+        .next_update(last_update + datetime.timedelta(days=1))
     )
     for serial in serials:
-        revoked = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(now).build()
+        revoked = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(last_update).build()
         builder = builder.add_revoked_certificate(revoked)
     return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)  # type: ignore[arg-type]
 

@@ -62,18 +62,20 @@ def event_names(span: ReadableSpan) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def failures_of_observers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Exception]]:
-    """Fail a test in which an observer raises an exception, which the driver otherwise suppresses."""
+    """Fail a test if an observer raises an exception, although the driver suppresses the
+    exception.
+    """
     failures: list[Exception] = []
 
-    def recorded(method: Callable[..., object], *arguments: object) -> None:
+    def call_and_record(method: Callable[..., object], *arguments: object) -> None:
         try:
             method(*arguments)
         except Exception as error:
             failures.append(error)
             raise
 
-    name = "gmongo.execution.operation_trace.safely"
-    monkeypatch.setattr(name, lambda method, *arguments: safely(recorded, method, *arguments))
+    target = "gmongo.execution.operation_trace.safely"
+    monkeypatch.setattr(target, lambda method, *arguments: safely(call_and_record, method, *arguments))
     yield failures
     assert not failures
 
@@ -91,7 +93,7 @@ def spans() -> SpanCollector:
 
 @pytest.fixture
 def connect(deployment: Deployment, spans: SpanCollector) -> Iterator[Callable[..., Client]]:
-    """Return a function that creates clients whose spans the collector `spans` receives."""
+    """Return a function that creates clients that send their spans to the collector `spans`."""
     clients: list[Client] = []
 
     def create_client(query_text_max_length: int | None = None, **options: Any) -> Client:

@@ -21,7 +21,7 @@ DOCUMENT_COUNT = 4000
 
 
 class CountedDocument(dict[str, Any]):
-    """Document class that counts the calls of `items` of all its documents."""
+    """Document class that counts the calls of `items` on all its instances."""
 
     read_count = 0
 
@@ -75,7 +75,7 @@ def command_log_lines() -> Iterator[list[str]]:
 def decoded_counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list that records the number of documents in each decoding step of a batch."""
     counts: list[int] = []
-    decode_run, documents = Batch.decode_run, Batch.documents
+    decode_run, decode_documents = Batch.decode_run, Batch.documents
 
     def counted_run(self: Batch) -> Any:
         run = decode_run(self)
@@ -83,8 +83,8 @@ def decoded_counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return run
 
     def counted_documents(self: Batch) -> Any:
-        counts.append(len(documents(self)))
-        return documents(self)
+        counts.append(len(decode_documents(self)))
+        return decode_documents(self)
 
     monkeypatch.setattr(Batch, "decode_run", counted_run)
     monkeypatch.setattr(Batch, "documents", counted_documents)
@@ -92,12 +92,15 @@ def decoded_counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def observer_options(provider: Any) -> dict[str, dict[str, Any]]:
-    traced = {"enabled": True, "tracer_provider": provider, "query_text_max_length": TEXT_LENGTH}
+    tracing = {"enabled": True, "tracer_provider": provider, "query_text_max_length": TEXT_LENGTH}
     return {
-        "spans": {"tracing": traced},
-        "slow operations": {"tracing": {"query_text_max_length": TEXT_LENGTH}, "slow_operation_ms": 0},
+        "spans": {"tracing": tracing},
+        "slow operations": {
+            "tracing": {"query_text_max_length": TEXT_LENGTH},
+            "slow_operation_ms": 0,
+        },
         "log": {},
-        "all": {"tracing": traced, "slow_operation_ms": 0},
+        "all": {"tracing": tracing, "slow_operation_ms": 0},
     }
 
 
@@ -144,8 +147,8 @@ def test_text_of_large_reply_decodes_only_first_documents(
     decoded_counts: list[int],
     request: pytest.FixtureRequest,
 ) -> None:
-    with MongoClient(deployment.uri) as plain:
-        plain.d.c.insert_many([{"_id": number, "a": "x" * 40} for number in range(DOCUMENT_COUNT)])
+    with MongoClient(deployment.uri) as plain_client:
+        plain_client.d.c.insert_many([{"_id": number, "a": "x" * 40} for number in range(DOCUMENT_COUNT)])
     command_log_lines = request.getfixturevalue("command_log_lines") if observer in ("log", "all") else None
     with MongoClient(deployment.uri, **observer_options(spans.provider)[observer]) as client:
         cursor = client.d.c.find(batch_size=DOCUMENT_COUNT)

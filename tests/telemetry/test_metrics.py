@@ -91,7 +91,7 @@ def test_operation_duration_metric_has_attributes(
     with pytest.raises(errors.DuplicateKeyError):
         client.shop.orders.insert_one({"_id": 1})
     host, port = client.address
-    common = {
+    common_attributes = {
         "db.system.name": "mongodb",
         "db.namespace": "shop",
         "db.collection.name": "orders",
@@ -99,9 +99,15 @@ def test_operation_duration_metric_has_attributes(
         "server.address": host,
         "server.port": port,
     }
-    failed = {"error.type": "gmongo.errors.DuplicateKeyError", "db.response.status_code": "11000"}
+    error_attributes = {
+        "error.type": "gmongo.errors.DuplicateKeyError",
+        "db.response.status_code": "11000",
+    }
     points = collector.points("db.client.operation.duration")
-    assert [attributes for attributes, _ in points] == [common, {**common, **failed}]
+    assert [attributes for attributes, _ in points] == [
+        common_attributes,
+        {**common_attributes, **error_attributes},
+    ]
     assert all(point.sum > 0 and point.explicit_bounds[0] == 0.001 for _, point in points)
 
 
@@ -139,7 +145,11 @@ def test_measured_durations_are_recorded_with_attributes(
         if collector.points(name) and name.startswith("db.client.")
     }
     pool_attributes = {"db.client.connection.pool.name": pool}
-    operation_attributes = {"db.system.name": "mongodb", "db.namespace": "shop", "db.operation.name": "find"}
+    operation_attributes = {
+        "db.system.name": "mongodb",
+        "db.namespace": "shop",
+        "db.operation.name": "find",
+    }
     assert recorded == {
         "connection.wait_time": [(0.25, pool_attributes)],
         "connection.timeouts": [(1, pool_attributes)],
@@ -180,11 +190,11 @@ def test_connection_metrics_sum_pools_of_open_clients_for_one_server(connect: An
         client.admin.command("ping")
     assert collector.value("db.client.connection.max") == 7
     assert collector.value("db.client.connection.count", state="idle") == 2
-    tokens = "gmongo.client.retry.tokens"
-    assert len(collector.points(tokens)) == 2
+    tokens_metric = "gmongo.client.retry.tokens"
+    assert len(collector.points(tokens_metric)) == 2
     clients[0].close()
     assert collector.value("db.client.connection.max") == 4
-    ((attributes, _),) = collector.points(tokens)
+    ((attributes, _),) = collector.points(tokens_metric)
     assert attributes == {"gmongo.client.number": clients[1]._executor.number}
 
 

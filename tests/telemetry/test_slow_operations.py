@@ -19,7 +19,7 @@ from tests.support.pools import checked_out
 from tests.telemetry.conftest import SpanCollector, fail_once
 
 Connect = Callable[..., MongoClient[Any]]
-PARTS = {"selection", "checkOut", "connecting", "server", "network", "decoding", "backOff", "driver"}
+PART_NAMES = {"selection", "checkOut", "connecting", "server", "network", "decoding", "backOff", "driver"}
 
 
 @pytest.fixture
@@ -58,13 +58,13 @@ def test_slow_operation_is_logged_without_values(
     assert fields["operation"] == "find shop.orders"
     assert fields["serverMS"] + fields["networkMS"] >= 79
     assert fields["durationMS"] >= fields["serverMS"]
-    assert sum(fields[f"{part}MS"] for part in PARTS) == pytest.approx(fields["durationMS"], abs=1)
+    assert sum(fields[f"{part}MS"] for part in PART_NAMES) == pytest.approx(fields["durationMS"], abs=1)
     assert "hunter2" not in record.getMessage() + str(fields)
 
 
 def phase_durations(record: Any) -> dict[str, int]:
     """Return the logged parts of the duration in whole milliseconds. Omit parts that round to 0."""
-    return {part: duration for part in PARTS if (duration := round(record.structured[f"{part}MS"]))}
+    return {part: duration for part in PART_NAMES if (duration := round(record.structured[f"{part}MS"]))}
 
 
 def test_failed_or_interrupted_wait_is_part_of_logged_duration(
@@ -142,8 +142,8 @@ def test_operation_interrupted_by_gevent_timeout_is_logged(
 TRACE_TIMES = {"selection_time": 0.001, "check_out_time": 0.01, "connecting_time": 0.004, "backoff_time": 0.1,
                "exchange_time": 0.4, "decoding_time": 0.05, "round_trip_time": 0.02, "commands": 3,
                "attempts": 2}  # fmt: skip
-SHARES = {"selection": 1, "checkOut": 6, "connecting": 4, "server": 290, "network": 60, "decoding": 50, "backOff": 100,
-          "driver": 489}  # fmt: skip
+PART_DURATIONS = {"selection": 1, "checkOut": 6, "connecting": 4, "server": 290, "network": 60, "decoding": 50,
+                  "backOff": 100, "driver": 489}  # fmt: skip
 PARTS_TEXT = (
     "server selection 1, check-out 6, connecting 4, server 290, network 60, decoding 50, back-off 100, "
     "the driver itself 489; 2 tries"
@@ -153,15 +153,15 @@ PARTS_TEXT = (
 @pytest.mark.parametrize(
     ("changed_times", "expected_parts", "message"),
     [
-        ({}, SHARES, PARTS_TEXT),
-        ({"attempts": 1}, SHARES, PARTS_TEXT.removesuffix("; 2 tries")),
+        ({}, PART_DURATIONS, PARTS_TEXT),
+        ({"attempts": 1}, PART_DURATIONS, PARTS_TEXT.removesuffix("; 2 tries")),
         ({"round_trip_time": 0.0, "selection_time": 0.0},
-         {**SHARES, "selection": 0, "server": 350, "network": 0, "driver": 490},
+         {**PART_DURATIONS, "selection": 0, "server": 350, "network": 0, "driver": 490},
          "check-out 6, connecting 4, server 350, network 0, decoding 50, back-off 100, the driver itself 490; 2 tries"),
-        ({"round_trip_time": 9.0}, {**SHARES, "server": 0, "network": 350}, None),
-        ({"connecting_time": 0.02}, {**SHARES, "checkOut": 0, "connecting": 20}, None),
-        ({"decoding_time": 0.5}, {**SHARES, "server": 0, "network": 0, "decoding": 500}, None),
-        ({"exchange_time": 1.0}, {**SHARES, "server": 890, "driver": 0}, None),
+        ({"round_trip_time": 9.0}, {**PART_DURATIONS, "server": 0, "network": 350}, None),
+        ({"connecting_time": 0.02}, {**PART_DURATIONS, "checkOut": 0, "connecting": 20}, None),
+        ({"decoding_time": 0.5}, {**PART_DURATIONS, "server": 0, "network": 0, "decoding": 500}, None),
+        ({"exchange_time": 1.0}, {**PART_DURATIONS, "server": 890, "driver": 0}, None),
     ],
 )  # fmt: skip
 def test_measured_times_are_divided_into_logged_parts(
@@ -179,7 +179,7 @@ def test_measured_times_are_divided_into_logged_parts(
     monkeypatch.setattr(_clock, "monotonic", lambda: 101.0)
     operations.operation_ended(operation_trace, None)
     (record,) = slow_operation_records(caplog)
-    assert {name: record.structured[f"{name}MS"] for name in PARTS} == expected_parts
+    assert {name: record.structured[f"{name}MS"] for name in PART_NAMES} == expected_parts
     if message is not None:
         assert record.getMessage() == f"Slow operation: find shop.orders on h:1 took 1000 ms: {message}"
     assert [each["moment"] for each in operations.entries] == [101.0]

@@ -104,10 +104,10 @@ def test_command_with_secret_has_operation_span_without_values(connect: Connect,
     with pytest.raises(errors.OperationFailure):
         client.admin.command("createUser", "somebody", pwd="hunter2", roles=[])
     client.admin.command("dropUser", "somebody")
-    texts = [(span.name, dict(span.attributes or {})) for span in spans.ended]
-    assert [name for name, _ in texts] == ["runCommand admin", "runCommand admin", "dropUser", "runCommand admin"]
-    assert "hunter2" not in str(texts)
-    assert "db.collection.name" not in texts[2][1]
+    span_texts = [(span.name, dict(span.attributes or {})) for span in spans.ended]
+    assert [name for name, _ in span_texts] == ["runCommand admin", "runCommand admin", "dropUser", "runCommand admin"]
+    assert "hunter2" not in str(span_texts)
+    assert "db.collection.name" not in span_texts[2][1]
 
 
 def test_span_of_command_with_secret_omits_server_error_message(spans: SpanCollector) -> None:
@@ -135,9 +135,9 @@ def test_span_has_server_error_message_only_with_query_text(spans: SpanCollector
                 for call in (client.shop.orders.find_one, lambda c=client: list(c.shop.orders.aggregate([]))):
                     with pytest.raises(errors.OperationFailure):
                         call()
-            texts = [dict(span.attributes or {}) for span in spans.ended]
+            span_attributes = [dict(span.attributes or {}) for span in spans.ended]
             spans.clear()
-            messages = [str(each["exception.message"]) for each in texts if "exception.message" in each]
+            messages = [str(each["exception.message"]) for each in span_attributes if "exception.message" in each]
             assert len(messages) == 4 and all(each.startswith(message) for each in messages), messages
 
 
@@ -150,13 +150,13 @@ def test_span_without_query_text_contains_no_user_data(connect: Connect, spans: 
         orders.insert_one({"x": UnencodableValue()})
     with pytest.raises(errors.OperationFailure, match="private"):
         orders.find_one({"$private": 1})
-    texts = [
+    contents = [
         (dict(span.attributes or {}), span.status.description, [dict(event.attributes or {}) for event in span.events])
         for span in spans.ended
     ]
-    assert sum("exception.type" in attributes for attributes, *_ in texts) >= 4
-    assert "private" not in str(texts)
-    assert any(attributes.get("exception.message") == "DuplicateKeyError (code 11000)" for attributes, *_ in texts)
+    assert sum("exception.type" in attributes for attributes, *_ in contents) >= 4
+    assert "private" not in str(contents)
+    assert any(attributes.get("exception.message") == "DuplicateKeyError (code 11000)" for attributes, *_ in contents)
 
 
 class UnencodableValue:
@@ -217,19 +217,19 @@ def test_parent_of_operation_span_is_span_of_greenlet(connect: Connect, spans: S
 
 def test_connections_of_background_run_belong_to_no_span(spans: SpanCollector, deployment: Deployment) -> None:
     tracing = {"enabled": True, "tracer_provider": spans.provider}
-    seen = []
+    current_spans = []
 
     class SpanListener(ForwardingPoolListener):
         def handle(self, event: Any) -> None:
             if isinstance(event, ConnectionCreatedEvent):
-                seen.append(trace.get_current_span())
+                current_spans.append(trace.get_current_span())
 
     with (
         spans.provider.get_tracer("application").start_as_current_span("request"),
         MongoClient(deployment.uri, tracing=tracing, minPoolSize=3, event_listeners=[SpanListener()]) as client,
     ):
-        eventually(lambda: len(seen) == 3)
-        assert seen == [trace.INVALID_SPAN] * 3
+        eventually(lambda: len(current_spans) == 3)
+        assert current_spans == [trace.INVALID_SPAN] * 3
         client.shop.orders.find_one()
 
 
@@ -238,12 +238,12 @@ def test_parent_of_read_ahead_span_is_span_of_reader(connect: Connect, spans: Sp
     client.shop.orders.insert_many([{"x": x} for x in range(10)])
     with spans.provider.get_tracer("application").start_as_current_span("request"):
         assert len(list(client.shop.orders.find({}, batch_size=2).read_ahead())) == 10
-    batches = spans.named("getMore shop.orders")
-    assert len(batches) >= 4
-    assert all(is_parent(span, spans.only_span("request")) for span in batches)
+    get_more_spans = spans.named("getMore shop.orders")
+    assert len(get_more_spans) >= 4
+    assert all(is_parent(span, spans.only_span("request")) for span in get_more_spans)
 
 
-# Tests without a tracer provider
+# Tests of tracer providers, of options, and of the observer `Traces`
 
 
 @pytest.fixture
@@ -344,13 +344,15 @@ def test_tracing_option_in_uri_warns() -> None:
 
 
 def end_command(reply: Any, error: BaseException | None, cursor_id: int | None = None) -> Any:
-    """Let the telemetry observer record the end of a command, and return the span of the command."""
+    """Let the observer `Traces` record the end of a command twice. Return the span, which
+    ends only once.
+    """
     span = Mock()
     operation_trace: Any = Mock(cursor_id=cursor_id, notes={7: span})
-    sent: Any = SimpleNamespace(request_id=7)
-    tracing.Traces(None, 0).command_ended(operation_trace, sent, reply, error)
+    sent_command: Any = SimpleNamespace(request_id=7)
+    tracing.Traces(None, 0).command_ended(operation_trace, sent_command, reply, error)
     assert span.end.call_count == 1 and operation_trace.notes == {}
-    tracing.Traces(None, 0).command_ended(operation_trace, sent, reply, error)
+    tracing.Traces(None, 0).command_ended(operation_trace, sent_command, reply, error)
     assert span.end.call_count == 1
     return span
 
@@ -392,7 +394,7 @@ def test_wait_of_at_least_one_millisecond_or_failed_wait_adds_span_event(
     traces, span = tracing.Traces(None, 0), Mock(is_recording=lambda: is_recording)
     operation_trace: Any = Mock(notes={traces: (span, None, None)})
     traces.wait_ended(operation_trace, Phase.SELECTION, seconds, connecting, error)
-    added = [call.args for call in span.add_event.call_args_list]
-    assert added == ([(Phase.SELECTION.value, expected)] if expected is not None and is_recording else [])
+    added_events = [call.args for call in span.add_event.call_args_list]
+    assert added_events == ([(Phase.SELECTION.value, expected)] if expected is not None and is_recording else [])
     traces.wait_ended(Mock(notes={}), Phase.SELECTION, 1.0, 0.0, None)
     traces.attempt_failed(Mock(notes={}), errors.AutoReconnect("x"))

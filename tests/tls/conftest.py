@@ -19,7 +19,7 @@ def server(files: SimpleNamespace) -> Any:
 
 @pytest.fixture(autouse=True, params=["ssl", "pyOpenSSL"])
 def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run each test with the module `ssl`, and with pyOpenSSL if pyOpenSSL and its packages are
+    """Run each test with the module `ssl`, and with pyOpenSSL if the packages for OCSP are
     installed.
     """
     if request.param == "ssl":

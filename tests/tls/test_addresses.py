@@ -18,13 +18,13 @@ from tests.support.server import ScriptedServer
 
 @contextmanager
 def relay_to_scripted_server(listener):
-    """Start a scripted server, and forward each connection that the listener accepts to the
-    server.
+    """Start a scripted server, and forward to the server each connection that the listener
+    accepts.
     """
 
     def relay_connection(sock, _address):
-        with gevent_socket.create_connection(server.address) as onward:
-            relay(sock, onward)
+        with gevent_socket.create_connection(server.address) as server_socket:
+            relay(sock, server_socket)
 
     listener.listen(5)
     with ScriptedServer() as server:
@@ -53,7 +53,7 @@ def test_client_connects_to_unix_domain_socket_without_proxy(tmp_path):
     listener = gevent_socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     listener.bind(path)
     with relay_to_scripted_server(listener):
-        # No proxy listens at this address. The client must not use a proxy for a Unix domain socket.
+        # No proxy listens on port 1. The client must not use a proxy for a Unix domain socket.
         for options in ({}, {"proxyHost": "127.0.0.1", "proxyPort": 1}):
             for host in (path, f"mongodb://{quote_plus(path)}"):
                 with gmongo.MongoClient(host, **options) as client:

@@ -21,25 +21,25 @@ def server():
         yield server
 
 
-def connect_client(middleman, **options):
-    return gmongo.MongoClient("127.0.0.1", middleman.port, retryReads=False, **options)
+def connect_client(proxy, **options):
+    return gmongo.MongoClient("127.0.0.1", proxy.port, retryReads=False, **options)
 
 
-@pytest.mark.parametrize("reply_with", ["snappy", "zlib", "zstd", None])
+@pytest.mark.parametrize("reply_compressor", ["snappy", "zlib", "zstd", None])
 @pytest.mark.parametrize("name", ["snappy", "zlib", "zstd"])
-def test_commands_are_compressed_except_commands_with_secrets(server, name, reply_with):
+def test_commands_are_compressed_except_commands_with_secrets(server, name, reply_compressor):
     server.hello_extra = {"compression": [name]}
     with (
-        CompressingProxy(server, [name], reply_with) as middleman,
-        connect_client(middleman, compressors=name) as client,
+        CompressingProxy(server, [name], reply_compressor) as proxy,
+        connect_client(proxy, compressors=name) as client,
     ):
         assert client.db.c.find_one({"_id": "x" * 100}) == {"_id": "x" * 100}
         client.db.c.insert_many([{"_id": number} for number in range(100)])
-        assert set(middleman.compressors) == {COMPRESSOR_IDS[name]}
-        assert len(middleman.compressors) == 2
+        assert set(proxy.compressors) == {COMPRESSOR_IDS[name]}
+        assert len(proxy.compressors) == 2
         client.db.command("createUser", "ann", pwd="secret", roles=[])
         client.db.command("saslStart", 1)
-        assert len(middleman.compressors) == 2
+        assert len(proxy.compressors) == 2
     assert server.commands("handshake")[0]["compression"] == [name]
     assert len(server.commands("insert")[0]["documents"]) == 100
 
@@ -47,19 +47,22 @@ def test_commands_are_compressed_except_commands_with_secrets(server, name, repl
 def test_unacknowledged_write_is_compressed(server):
     server.hello_extra = {"compression": ["zlib"]}
     server.replies["insert"] = {"ok": 1}
-    with CompressingProxy(server, []) as middleman, connect_client(middleman, compressors="zlib", w=0) as client:
+    with (
+        CompressingProxy(server, []) as proxy,
+        connect_client(proxy, compressors="zlib", w=0) as client,
+    ):
         client.db.c.insert_one({"_id": 1})
         server.wait_for("insert")
-        assert middleman.compressors == [COMPRESSOR_IDS["zlib"]]
+        assert proxy.compressors == [COMPRESSOR_IDS["zlib"]]
 
 
 def test_compressor_whose_library_is_missing_is_omitted_with_warning(server, monkeypatch):
-    real = compression.importlib.import_module
+    original_import = compression.importlib.import_module
 
     def import_module(name):
         if name == "snappy":
             raise ImportError
-        return real(name)
+        return original_import(name)
 
     monkeypatch.setattr(compression.importlib, "import_module", import_module)
     with (

@@ -40,8 +40,8 @@ def library() -> None:
 
 @with_cases
 def test_host_name_is_compared_with_names_of_certificate(name: str, matches: bool) -> None:
-    issued = trustme.CA().issue_cert("*.example.test", "plain", "127.0.0.7")
-    certificate = x509.load_pem_x509_certificate(issued.cert_chain_pems[0].bytes())
+    leaf_certificate = trustme.CA().issue_cert("*.example.test", "plain", "127.0.0.7")
+    certificate = x509.load_pem_x509_certificate(leaf_certificate.cert_chain_pems[0].bytes())
     assert (openssl._describe_name_mismatch(name, crypto.X509.from_cryptography(certificate)) == "") is matches
 
 
@@ -132,7 +132,8 @@ def test_handshake_without_certificate_raises_transport_error_unless_resumed(
 
 @pytest.mark.parametrize(("connect_timeout", "seconds"), [(None, 5.0), (20.0, 5.0), (10.0, 5.0), (4.0, 2.0)])
 @pytest.mark.parametrize(
-    ("tls_option", "requests_are_enabled"), [({}, True), ({"tlsdisableocspendpointcheck": True}, False)]
+    ("tls_option", "requests_are_enabled"),
+    [({}, True), ({"tlsdisableocspendpointcheck": True}, False)],
 )
 def test_ocsp_timeout_is_half_of_connect_timeout_up_to_five_seconds(
     connect_timeout: float | None,
@@ -141,10 +142,10 @@ def test_ocsp_timeout_is_half_of_connect_timeout_up_to_five_seconds(
     requests_are_enabled: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    created: list[Any] = []
-    monkeypatch.setattr("gmongo.wire.ocsp.verifier.Verifier", lambda *arguments: created.append(arguments))
+    verifier_arguments: list[Any] = []
+    monkeypatch.setattr("gmongo.wire.ocsp.verifier.Verifier", lambda *arguments: verifier_arguments.append(arguments))
     assert tls_of({"tls": True, **tls_option}, connect_timeout) is not None
-    assert created == [(requests_are_enabled, seconds)]
+    assert verifier_arguments == [(requests_are_enabled, seconds)]
 
 
 @with_cases

@@ -87,8 +87,8 @@ class OcspSetup:
         self.server.stop()
 
     def client(self, **options):
-        known = {"tls": True, "tlsCAFile": self.ca}
-        return gmongo.MongoClient("localhost", self.server.port, **{**known, **options})
+        defaults = {"tls": True, "tlsCAFile": self.ca}
+        return gmongo.MongoClient("localhost", self.server.port, **{**defaults, **options})
 
     def accepts(self, **options):
         with self.client(**options) as client:
@@ -133,12 +133,12 @@ def test_client_accepts_or_rejects_certificate_as_test_plan_states(
             assert (
                 "stapled OCSP response, but there is none" if has_must_staple and not server_staples else "revoked"
             ) in (setup.rejection())
-        for relaxed in RELAXED_OPTIONS:
-            assert setup.accepts(**relaxed)
+        for options in RELAXED_OPTIONS:
+            assert setup.accepts(**options)
         assert len(responder.requests) <= (0 if server_staples or has_must_staple or status is None else 5)
 
 
-# Tests of stapled responses
+# Tests of stapled responses and of unusual certificates
 
 
 def test_stapled_response_without_signer_certificate_is_rejected(tmp_path, authority):
@@ -272,11 +272,11 @@ FAULTS = {
 @pytest.mark.parametrize("case", FAULTS)
 def test_invalid_answer_of_responder_is_logged_and_client_connects(tmp_path, authority, caplog, monkeypatch, case):
     answer, text = FAULTS[case]
-    # The responder and the client share an event loop, so the client must not block the event loop.
     caplog.set_level(logging.INFO, "gmongo.ocsp")
     # If the client reads an endless answer until this timeout, the message is `LATE` and the
     # test fails.
     monkeypatch.setattr("gmongo._tls._MAX_OCSP_QUERY_TIME", 0.5 if text is LATE else 20)
+    # The responder and the client share an event loop, so the client must not block the event loop.
     with Responder(answer) as responder:
         certified = authority.issue_server(responder.url)
         with OcspSetup(tmp_path, authority, certified) as setup:
@@ -288,21 +288,21 @@ def test_invalid_answer_of_responder_is_logged_and_client_connects(tmp_path, aut
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
 def test_ocsp_request_follows_redirection_of_responder(tmp_path, authority, responder, status):
-    with Responder() as other:
-        responder.answer = redirection_to(other.url, status)
+    with Responder() as redirect_target:
+        responder.answer = redirection_to(redirect_target.url, status)
         certified = authority.issue_server(responder.url)
-        other.body = authority.respond(certified, REVOKED)
+        redirect_target.body = authority.respond(certified, REVOKED)
         with OcspSetup(tmp_path, authority, certified) as setup:
             assert "revoked" in setup.rejection()
 
 
 def test_client_queries_responders_concurrently_and_uses_valid_response(tmp_path, authority, responder):
-    with Responder(send_no_response) as silent, Responder(send_invalid_response) as invalid:
-        certified = authority.issue_server(silent.url, invalid.url, responder.url)
+    with Responder(send_no_response) as silent_responder, Responder(send_invalid_response) as invalid_responder:
+        certified = authority.issue_server(silent_responder.url, invalid_responder.url, responder.url)
         responder.body = authority.respond(certified, REVOKED)
         with OcspSetup(tmp_path, authority, certified) as setup:
             assert "revoked" in setup.rejection(connectTimeoutMS=20_000)
-        eventually(lambda: silent.requests and invalid.requests)
+        eventually(lambda: silent_responder.requests and invalid_responder.requests)
 
 
 # Tests of intermediate certificate authorities
@@ -349,9 +349,9 @@ def test_options_disable_ocsp_requests_or_all_revocation_checks(tmp_path, author
 def test_revocation_list_replaces_requests_to_responders(tmp_path, authority, responder):
     certified = authority.issue_server(responder.url)
     responder.body = authority.respond(certified, REVOKED)
-    lists = {each: authority.revocation_list(*each) for each in [(), (certified,)]}
-    (tmp_path / "good.pem").write_bytes(lists[()])
-    (tmp_path / "revoked.pem").write_bytes(lists[certified,])
+    revocation_lists = {each: authority.revocation_list(*each) for each in [(), (certified,)]}
+    (tmp_path / "good.pem").write_bytes(revocation_lists[()])
+    (tmp_path / "revoked.pem").write_bytes(revocation_lists[certified,])
     with OcspSetup(tmp_path, authority, certified) as setup:
         assert setup.accepts(tlsCRLFile=tmp_path / "good.pem")
         assert "certificate revoked" in setup.rejection(tlsCRLFile=tmp_path / "revoked.pem")
@@ -426,7 +426,7 @@ def test_session_is_resumed_while_stapled_response_is_valid(tmp_path, authority)
         assert setup.server.connection_count > handshake_count
 
 
-# Tests of interruptions
+# Tests of interruptions, forks and closed clients
 
 
 def test_close_interrupts_operation_that_waits_for_responder(tmp_path, authority):
@@ -435,28 +435,28 @@ def test_close_interrupts_operation_that_waits_for_responder(tmp_path, authority
         with OcspSetup(tmp_path, authority, certified) as setup:
             client = setup.client(connectTimeoutMS=4_000 * WAIT_LIMIT, connect=False)
             client._topology.settings.connection.tls.revocation._seconds = 4 * WAIT_LIMIT
-            finding = gevent.spawn(client.db.c.find_one)
+            operation_greenlet = gevent.spawn(client.db.c.find_one)
             eventually(lambda: responder.requests)
             assert setup.server.peers
             client.close()
-            eventually(finding.ready)
-            assert isinstance(finding.exception, InvalidOperation)
+            eventually(operation_greenlet.ready)
+            assert isinstance(operation_greenlet.exception, InvalidOperation)
             eventually(lambda: not setup.server.peers)
 
 
-def test_ocsp_request_continues_after_first_waiting_greenlet_is_killed(tmp_path, authority, responder):
+def test_ocsp_request_continues_after_one_waiting_greenlet_is_killed(tmp_path, authority, responder):
     gate = gevent.event.Event()
     certified = authority.issue_server(responder.url)
     responder.body = authority.respond(certified, REVOKED)
     responder.answer = lambda sock: gate.wait() and sock.sendall(http_response(responder.body))
     with OcspSetup(tmp_path, authority, certified) as setup:
         tls = tls_of({"tls": True, "tlscafile": setup.ca}, 10)
-        waiting = [gevent.spawn(open_stream, Connection(("localhost", setup.server.port)), tls) for _ in range(3)]
+        greenlets = [gevent.spawn(open_stream, Connection(("localhost", setup.server.port)), tls) for _ in range(3)]
         eventually(lambda: responder.requests)
-        waiting.pop().kill()
+        greenlets.pop().kill()
         gate.set()
-        gevent.joinall(waiting)
-        assert all("revoked" in str(each.exception) for each in waiting)
+        gevent.joinall(greenlets)
+        assert all("revoked" in str(each.exception) for each in greenlets)
         assert len(responder.requests) == 1
 
 

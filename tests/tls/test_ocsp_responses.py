@@ -16,8 +16,7 @@ pytest.importorskip("service_identity")
 from cryptography.hazmat.primitives import hashes
 
 from gmongo import _clock
-from gmongo.wire.ocsp import fetch
-from gmongo.wire.ocsp import messages as responses
+from gmongo.wire.ocsp import fetch, messages
 from gmongo.wire.ocsp.messages import NoResponse, Request, Response, parse_response
 from gmongo.wire.ocsp.verifier import Verifier
 from gmongo.wire.transport import TransportError
@@ -60,9 +59,9 @@ def test_signature_by_each_kind_of_key_is_verified(
         if status is not GOOD:
             continue
         # A changed byte in the signature or in the signed data makes the signature invalid.
-        index = response.index(responses.ocsp.load_der_ocsp_response(response).signature) + 40
-        damaged = response[:index] + bytes([response[index] ^ 1]) + response[index + 1 :]
-        assert rejection(authority, certified, damaged) == "the signature of the OCSP response is wrong"
+        index = response.index(messages.ocsp.load_der_ocsp_response(response).signature) + 40
+        damaged_response = response[:index] + bytes([response[index] ^ 1]) + response[index + 1 :]
+        assert rejection(authority, certified, damaged_response) == "the signature of the OCSP response is wrong"
 
 
 def single_response(status: str, since: int, until: int | None) -> Any:
@@ -70,7 +69,7 @@ def single_response(status: str, since: int, until: int | None) -> Any:
     `NOW`.
     """
     return SimpleNamespace(
-        certificate_status=responses.ocsp.OCSPCertStatus[status],
+        certificate_status=messages.ocsp.OCSPCertStatus[status],
         this_update_utc=NOW + since * SECOND,
         next_update_utc=None if until is None else NOW + until * SECOND,
     )
@@ -83,18 +82,17 @@ def test_single_responses_are_combined_to_status_and_validity(
     monkeypatch.setattr(_clock, "time", NOW.timestamp)
     if isinstance(expected, str):
         with pytest.raises(NoResponse) as caught:
-            responses._combine_statuses([single_response(*each) for each in single_responses])
+            messages._combine_statuses([single_response(*each) for each in single_responses])
         assert str(caught.value) == f"the OCSP response {expected}"
         return
     revoked, until = expected
-    result = responses._combine_statuses([single_response(*each) for each in single_responses])
+    result = messages._combine_statuses([single_response(*each) for each in single_responses])
     assert result == Response(revoked, -inf if until is None else (NOW + until * SECOND).timestamp())
     assert result.is_conclusive is (revoked is not None) and result.is_valid is (until is not None)
 
 
-CERTIFICATE = "the certificate of the OCSP responder"
-
-
+NOT_FOR_SIGNING = "the certificate of the OCSP responder is not for signing OCSP responses"
+NOT_VALID_NOW = "the certificate of the OCSP responder has expired or is not valid yet"
 NOT_OF_ISSUER = "the issuer did not issue the certificate that signed the OCSP response"
 WRONG_SIGNATURE = "the signature of the OCSP response is wrong"
 
@@ -102,10 +100,10 @@ WRONG_SIGNATURE = "the signature of the OCSP response is wrong"
 @pytest.mark.parametrize(
     ("signer", "message"),
     [
-        (lambda ca: ca.issue_delegate(), f"{CERTIFICATE} is not for signing OCSP responses"),
-        (lambda ca: ca.issue_delegate(SERVER_AUTH_PURPOSE), f"{CERTIFICATE} is not for signing OCSP responses"),
-        (lambda ca: ca.issue_server(), f"{CERTIFICATE} is not for signing OCSP responses"),
-        (lambda ca: ca.issue_delegate(OCSP_SIGNING, signs=False), f"{CERTIFICATE} is not for signing OCSP responses"),
+        (lambda ca: ca.issue_delegate(), NOT_FOR_SIGNING),
+        (lambda ca: ca.issue_delegate(SERVER_AUTH_PURPOSE), NOT_FOR_SIGNING),
+        (lambda ca: ca.issue_server(), NOT_FOR_SIGNING),
+        (lambda ca: ca.issue_delegate(OCSP_SIGNING, signs=False), NOT_FOR_SIGNING),
         (lambda _: Authority().issue_delegate(OCSP_SIGNING), NOT_OF_ISSUER),
         (lambda _: Authority(name="another").own, NOT_OF_ISSUER),
         (lambda _: Authority().own, (NOT_OF_ISSUER, WRONG_SIGNATURE)),
@@ -137,13 +135,13 @@ def test_only_response_of_signer_with_valid_certificate_is_accepted(
     authority = authorities["ecdsa"]
     certified, signer = authority.issue_server(), authority.issue_delegate(OCSP_SIGNING)
     response = authority.respond(certified, signer=signer, this_update_offset=-20 * DAY, next_update_offset=20 * DAY)
-    issued = signer.certificate.not_valid_after_utc - DAY
-    monkeypatch.setattr(_clock, "time", (issued + days * DAY).timestamp)
+    issue_time = signer.certificate.not_valid_after_utc - DAY
+    monkeypatch.setattr(_clock, "time", (issue_time + days * DAY).timestamp)
     if is_valid:
         request = Request(certified.certificate, authority.certificate)
         assert parse_response(request, response).revoked is False
     else:
-        assert rejection(authority, certified, response) == f"{CERTIFICATE} has expired or is not valid yet"
+        assert rejection(authority, certified, response) == NOT_VALID_NOW
 
 
 # Tests of requests
@@ -182,7 +180,7 @@ def test_revocation_check_returns_end_of_validity_or_raises_transport_error(auth
     assert check(plain) == inf
     assert check(with_responder) is None
     response = authority.respond(with_responder)
-    until = responses.ocsp.load_der_ocsp_response(response).next_update_utc
+    until = messages.ocsp.load_der_ocsp_response(response).next_update_utc
     assert until is not None and check(with_responder, response) == until.timestamp()
     assert check(with_responder, authority.respond(with_responder, UNKNOWN)) is None
     for certified, staple, message in (
@@ -205,9 +203,9 @@ def test_verifier_keeps_longest_valid_response_until_revocation(authorities: dic
     certified = authority.issue_server("http://127.0.0.1:9/")
     chain = [certified.certificate, authority.certificate]
     verifier = Verifier(False, 1)
-    long, short = (authority.respond(certified, next_update_offset=days * DAY) for days in (2, 1))
-    until = verifier.check(chain, long, pytest.fail)
-    assert verifier.check(chain, short, pytest.fail) != until
+    long_response, short_response = (authority.respond(certified, next_update_offset=days * DAY) for days in (2, 1))
+    until = verifier.check(chain, long_response, pytest.fail)
+    assert verifier.check(chain, short_response, pytest.fail) != until
     assert verifier.check(chain, b"", pytest.fail) == until
     assert verifier.check(chain, authority.respond(certified, UNKNOWN), pytest.fail) == until
     with pytest.raises(TransportError):

@@ -76,7 +76,7 @@ def test_expired_certificate_is_rejected(files):
         assert "certificate has expired" in server_selection_error(server, tlsCAFile=files.ca)
 
 
-def test_host_name_matches_certificate_without_case(files):
+def test_host_name_matches_certificate_regardless_of_case(files):
     with TlsServer(server_context(files.wildcard)) as server, connect_client(server, tlsCAFile=files.ca) as client:
         find_one(client)
         assert "IP address mismatch" in server_selection_error(server, "127.0.0.1", tlsCAFile=files.ca)
@@ -103,9 +103,9 @@ def test_option_disables_check_of_hostname_or_certificate(files, certificate, op
 def test_certificate_in_revocation_list_is_rejected_unless_check_is_disabled(server, files):
     with connect_client(server, tlsCAFile=files.ca, tlsCRLFile=files.crl) as client:
         find_one(client)
-    revoked = {"tlsCAFile": files.ca, "tlsCRLFile": files.crl_with_server}
-    assert "certificate revoked" in server_selection_error(server, **revoked)
-    with connect_client(server, **revoked, tlsDisableCertificateRevocationCheck=True) as client:
+    revocation_options = {"tlsCAFile": files.ca, "tlsCRLFile": files.crl_with_server}
+    assert "certificate revoked" in server_selection_error(server, **revocation_options)
+    with connect_client(server, **revocation_options, tlsDisableCertificateRevocationCheck=True) as client:
         find_one(client)
 
 
@@ -198,8 +198,8 @@ def test_server_with_weak_ciphers_is_rejected(files):
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     default_ciphers = {each["name"] for each in ssl.create_default_context().get_ciphers()}
     context.set_ciphers("DEFAULT")
-    rejected = [each["name"] for each in context.get_ciphers() if each["name"] not in default_ciphers]
-    weak_cipher = next((name for name in rejected if name.startswith("ECDHE-ECDSA")), None)
+    unsupported_ciphers = [each["name"] for each in context.get_ciphers() if each["name"] not in default_ciphers]
+    weak_cipher = next((name for name in unsupported_ciphers if name.startswith("ECDHE-ECDSA")), None)
     if weak_cipher is None:
         pytest.skip("this Python accepts all ciphers that OpenSSL accepts, like Debian's Python")
     context.set_ciphers(weak_cipher)
@@ -214,13 +214,13 @@ def test_server_with_weak_ciphers_is_rejected(files):
 
 
 def test_sni_contains_host_name_but_no_ip_address(server, files):
-    names = []
-    server.context.sni_callback = lambda _socket, name, _context: names.append(name)
+    sni_names = []
+    server.context.sni_callback = lambda _socket, name, _context: sni_names.append(name)
     with connect_client(server, tlsCAFile=files.ca) as client:
         find_one(client)
     with connect_client(server, "127.0.0.1", tlsCAFile=files.ca) as client:
         find_one(client)
-    assert set(names) == {"localhost", None}
+    assert set(sni_names) == {"localhost", None}
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
@@ -264,7 +264,7 @@ def test_ca_certificates_stay_in_use_after_file_is_deleted(server, files, tmp_pa
         assert find_one(client) == {"_id": 1}
 
 
-# Tests of interruptions
+# Tests of timeouts, monkey patching, fragments and missing packages
 
 
 @pytest.fixture
@@ -314,8 +314,8 @@ class FragmentingRelay(ProxyServer):
         self.server, self.size = server, size
 
     def serve(self, sock):
-        with gevent.socket.create_connection(self.server.address) as onward:
-            relay(sock, onward, self.copy_fragments)
+        with gevent.socket.create_connection(self.server.address) as server_socket:
+            relay(sock, server_socket, self.copy_fragments)
 
     def copy_fragments(self, source, target):
         target.setsockopt(gevent.socket.IPPROTO_TCP, gevent.socket.TCP_NODELAY, 1)
@@ -332,7 +332,7 @@ class FragmentingRelay(ProxyServer):
 def test_fragmented_tls_records_are_reassembled(server, files, size):
     documents = [{"_id": number, "text": "x" * 500} for number in range(4 if size < 100 else 200)]
     server.replies["find"] = cursor_reply(documents)
-    with FragmentingRelay(server, size) as middleman, connect_client(middleman, tlsCAFile=files.ca) as client:
+    with FragmentingRelay(server, size) as proxy, connect_client(proxy, tlsCAFile=files.ca) as client:
         for _ in range(2):
             assert list(client.db.c.find()) == documents
         client.db.c.insert_many(documents)

@@ -41,17 +41,17 @@ def _parameter_types(function: Any) -> dict[str, Any]:
     """
     function = inspect.unwrap(function)
     package = function.__module__.partition(".")[0]
-    known: dict[str, Any] = {**vars(typing), **vars(collections.abc), "bson": sys.modules["bson"]}
+    known_names: dict[str, Any] = {**vars(typing), **vars(collections.abc), "bson": sys.modules["bson"]}
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in (package, "bson"):
-            known |= {key: value for key, value in vars(module).items() if not key.startswith("__")}
-    return typing.get_type_hints(function, {**known, **vars(sys.modules[function.__module__])})
+            known_names |= {key: value for key, value in vars(module).items() if not key.startswith("__")}
+    return typing.get_type_hints(function, {**known_names, **vars(sys.modules[function.__module__])})
 
 
 def _invariant_types(hint: Any) -> set[Any]:
     """Return the invariant container types that a type contains at any depth."""
-    found = {origin} if (origin := typing.get_origin(hint)) in INVARIANT_TYPES else set()
-    return found.union(*(_invariant_types(each) for each in typing.get_args(hint)))
+    own_types = {origin} if (origin := typing.get_origin(hint)) in INVARIANT_TYPES else set()
+    return own_types.union(*(_invariant_types(each) for each in typing.get_args(hint)))
 
 
 @pytest.mark.parametrize(("pymongo_class", "gmongo_class", "method"), METHODS)

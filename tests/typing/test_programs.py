@@ -21,8 +21,8 @@ pytestmark = pytest.mark.long
 PROGRAMS = Path(__file__).with_name("programs")
 ROOT = Path(__file__).parents[2]
 PROGRAM_NAMES = sorted(path.name for path in PROGRAMS.glob("*.py"))
-EXPECTED_RE = re.compile(r"# E: ([\w-]+)")
-FOUND_RE = re.compile(r"^(\S+?\.py):(\d+): error: .*\[([\w-]+)\]$", re.MULTILINE)
+MARKER_RE = re.compile(r"# E: ([\w-]+)")
+MYPY_ERROR_RE = re.compile(r"^(\S+?\.py):(\d+): error: .*\[([\w-]+)\]$", re.MULTILINE)
 
 Errors = dict[str, set[tuple[int, str]]]
 
@@ -35,14 +35,14 @@ def mypy_errors(folder: Path) -> Errors:
     options = ["--cache-dir", str(folder / ".cache"), "--no-error-summary", "--hide-error-context", "--no-pretty"]
     # mypy cannot find gmongo through the import hook of an editable installation, so set the path.
     environment = {**os.environ, "MYPYPATH": str(ROOT)}
-    found: Errors = {name: set() for name in PROGRAM_NAMES}
+    errors_by_program: Errors = {name: set() for name in PROGRAM_NAMES}
     for name in PROGRAM_NAMES:  # check each program separately, so that errors do not depend on other programs
         done = subprocess.run(
             [*command, *options, name], cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
         assert done.returncode in (0, 1), done.stdout + done.stderr
-        found[name] = {(int(line), code) for _, line, code in FOUND_RE.findall(done.stdout)}
-    return found
+        errors_by_program[name] = {(int(line), code) for _, line, code in MYPY_ERROR_RE.findall(done.stdout)}
+    return errors_by_program
 
 
 def copy_programs(folder: Path, driver: str) -> Path:
@@ -70,7 +70,7 @@ def numbered_lines(name: str) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize("name", PROGRAM_NAMES)
 def test_mypy_finds_exactly_expected_errors_in_program(name: str, gmongo_errors: Errors) -> None:
-    expected = {(number, code) for number, line in numbered_lines(name) for code in EXPECTED_RE.findall(line)}
+    expected = {(number, code) for number, line in numbered_lines(name) for code in MARKER_RE.findall(line)}
     assert gmongo_errors[name] == expected
 
 
@@ -78,9 +78,9 @@ def test_mypy_finds_exactly_expected_errors_in_program(name: str, gmongo_errors:
 def test_program_with_pymongo_has_equal_errors_except_where_gmongo_is_better(
     name: str, gmongo_errors: Errors, pymongo_errors: Errors
 ) -> None:
-    better = {number for number, line in numbered_lines(name) if "better:" in line}
-    assert {each for each in gmongo_errors[name] ^ pymongo_errors[name] if each[0] not in better} == set()
-    assert {number for number, _ in gmongo_errors[name] ^ pymongo_errors[name]} == better
+    better_lines = {number for number, line in numbered_lines(name) if "better:" in line}
+    assert {each for each in gmongo_errors[name] ^ pymongo_errors[name] if each[0] not in better_lines} == set()
+    assert {number for number, _ in gmongo_errors[name] ^ pymongo_errors[name]} == better_lines
 
 
 @pytest.mark.parametrize("name", PROGRAM_NAMES)
@@ -92,8 +92,8 @@ def test_pyright_finds_errors_on_lines_of_mypy_errors(name: str, tmp_path: Path)
     (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
     command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, name]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    found = {each["range"]["start"]["line"] + 1 for each in json.loads(done.stdout)["generalDiagnostics"]}
+    error_lines = {each["range"]["start"]["line"] + 1 for each in json.loads(done.stdout)["generalDiagnostics"]}
     # The standard mode of pyright accepts generic types without arguments. Pyright infers the
     # document type of a model from the model alone, so pyright finds further errors.
-    expected = {number for number, line in numbered_lines(name) if EXPECTED_RE.search(line) and "type-arg" not in line}
-    assert found == expected | {number for number, line in numbered_lines(name) if "pyright:" in line}
+    expected = {number for number, line in numbered_lines(name) if MARKER_RE.search(line) and "type-arg" not in line}
+    assert error_lines == expected | {number for number, line in numbered_lines(name) if "pyright:" in line}

@@ -34,8 +34,8 @@ def test_error_and_its_phase_determine_error_action(
     assert choose_error_action(error, True, 21) is ErrorAction[during_handshake]
     assert choose_error_action(error, False, 21) is ErrorAction[during_operation]
     assert choose_error_action(error, False, 8) is ErrorAction[during_operation]
-    on_old_server = "UNKNOWN_AND_CLEAR" if during_operation == "UNKNOWN" else during_operation
-    assert choose_error_action(error, False, 7) is ErrorAction[on_old_server]
+    action_on_old_server = "UNKNOWN_AND_CLEAR" if during_operation == "UNKNOWN" else during_operation
+    assert choose_error_action(error, False, 7) is ErrorAction[action_on_old_server]
 
 
 @with_cases
@@ -97,9 +97,9 @@ def test_operation_error_updates_server_pool_and_monitor(
 @pytest.mark.parametrize("server_is_known", [True, False])
 def test_only_stale_error_is_ignored(generation: int, counter: Any, is_stale: bool, server_is_known: bool) -> None:
     topology, server = topology_and_server(is_known=server_is_known)
-    more = {} if counter is None else {"topologyVersion": {**TOPOLOGY_VERSION, "counter": Int64(counter)}}
+    reply_fields = {} if counter is None else {"topologyVersion": {**TOPOLOGY_VERSION, "counter": Int64(counter)}}
     connection = connection_of(generation, service := ObjectId())
-    handle_error(topology, connection, not_primary_error(10107, **more), False)
+    handle_error(topology, connection, not_primary_error(10107, **reply_fields), False)
     server.pool.generations.generation_of.assert_called_once_with(service)
     assert topology.apply.called is not (is_stale and (server_is_known or generation < 3))
 

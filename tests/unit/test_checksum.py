@@ -75,10 +75,10 @@ class ChecksumServer:
             reply = {"ok": 1, "cursor": {"id": 0, "ns": "db.c", "firstBatch": [{"text": "x" * size}]}}
         body = bson.encode(reply)
         message = struct.pack("<iiiiIB", 25 + len(body), 9, number, OP_MSG, CHECKSUM_PRESENT, 0) + body
-        sealed = bytearray(append_checksum(message))
+        message_with_checksum = bytearray(append_checksum(message))
         if name in self.damaged_commands:
-            sealed[-6] ^= 1  # Damage one byte near the end of the document.
-        return bytes(sealed)
+            message_with_checksum[-6] ^= 1  # Damage one byte near the end of the document.
+        return bytes(message_with_checksum)
 
 
 @pytest.fixture
@@ -104,14 +104,17 @@ def test_wrong_checksum_of_reply_raises_and_closes_connection(server: ChecksumSe
 
 @pytest.fixture
 def wire_client() -> Iterator[WireClient]:
-    with Deployment.standalone() as deployment, WireClient(deployment.members[0].address) as wire_client:
+    with (
+        Deployment.standalone() as deployment,
+        WireClient(deployment.members[0].address) as wire_client,
+    ):
         yield wire_client
 
 
 def ping_with_checksum(is_damaged: bool) -> bytes:
     body = bson.encode({"ping": 1, "$db": "admin"})
-    sealed = append_checksum(struct.pack("<iiiiIB", 25 + len(body), 5, 0, OP_MSG, CHECKSUM_PRESENT, 0) + body)
-    return sealed[:-1] + bytes([sealed[-1] ^ is_damaged])
+    message = append_checksum(struct.pack("<iiiiIB", 25 + len(body), 5, 0, OP_MSG, CHECKSUM_PRESENT, 0) + body)
+    return message[:-1] + bytes([message[-1] ^ is_damaged])
 
 
 def test_simulated_server_answers_checksum_with_checksum(wire_client: WireClient) -> None:

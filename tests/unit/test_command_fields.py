@@ -41,7 +41,7 @@ def operation_with(**attributes: Any) -> Operation:
     return operation_class(context)
 
 
-def attempt_to_run(operation: Operation, **fields: Any) -> Any:
+def attempt_of(operation: Operation, **fields: Any) -> Any:
     defaults = {
         "operation": operation, "deadline": None, "session": None, "server_session": None, "transaction": None,
         "is_retryable_write": False, "selector": operation.context.selector,
@@ -85,9 +85,9 @@ def test_bound_session_adds_lsid_cluster_time_and_transaction_number(
     sessions_supported: bool, load_balanced: bool, is_explicit: bool, is_retryable: bool
 ) -> None:
     server_session = SimpleNamespace(lsid={"id": 7}, transaction_number=4, last_used=0.0)
-    state = Mock(cluster_time=cluster_time_of(5)) if is_explicit else None
-    session = SimpleNamespace(server_session=server_session, explicit=state)
-    attempt = attempt_to_run(operation_with(is_write=True), session=session, is_retryable_write=is_retryable)
+    explicit_session = Mock(cluster_time=cluster_time_of(5)) if is_explicit else None
+    session = SimpleNamespace(server_session=server_session, explicit=explicit_session)
+    attempt = attempt_of(operation_with(is_write=True), session=session, is_retryable_write=is_retryable)
     fields, sessions = make_command_fields(load_balanced=load_balanced, cluster_time=cluster_time_of(3))
     connection = connection_with_hello(sessions_supported=sessions_supported)
     if is_explicit and not sessions_supported and not load_balanced:
@@ -96,15 +96,15 @@ def test_bound_session_adds_lsid_cluster_time_and_transaction_number(
         return
     command = command_with_fields(fields, attempt, connection)
     assert command.pop("$clusterTime") == cluster_time_of(5 if is_explicit else 3)
-    used = sessions_supported or load_balanced
-    expected: dict[str, Any] = {"lsid": {"id": 7}} if used else {}
-    if used and is_retryable:
+    session_is_used = sessions_supported or load_balanced
+    expected: dict[str, Any] = {"lsid": {"id": 7}} if session_is_used else {}
+    if session_is_used and is_retryable:
         expected["txnNumber"] = 5
-    assert command == expected and server_session.last_used == (1000.0 if used else 0.0)
-    assert server_session.transaction_number == 4 + (used and is_retryable) and not sessions.acquire.called
-    if state is not None:
-        state.add_read_concern.assert_called_once()
-        assert state.add_read_concern.call_args.args[1:] == (True, connection.hello)
+    assert command == expected and server_session.last_used == (1000.0 if session_is_used else 0.0)
+    assert server_session.transaction_number == 4 + (session_is_used and is_retryable) and not sessions.acquire.called
+    if explicit_session is not None:
+        explicit_session.add_read_concern.assert_called_once()
+        assert explicit_session.add_read_concern.call_args.args[1:] == (True, connection.hello)
 
 
 @pytest.mark.parametrize("preference", [Primary(), Secondary(), Nearest(max_staleness=100)])
@@ -116,12 +116,14 @@ def test_read_preference_depends_on_server_and_topology_type(
     preference: Any, is_write: bool, server: str, topology_type: int, load_balanced: bool
 ) -> None:
     operation = operation_with(
-        context=OperationContext("db", "c", selector=preference), is_write=is_write, takes_session=False
+        context=OperationContext("db", "c", selector=preference),
+        is_write=is_write,
+        takes_session=False,
     )
     connection = connection_with_hello(is_standalone=server == "standalone", is_mongos=server == "mongos")
     command = command_with_fields(
         make_command_fields(load_balanced=load_balanced, topology_type=topology_type)[0],
-        attempt_to_run(operation),
+        attempt_of(operation),
         connection,
     )
     expected = None
@@ -136,7 +138,8 @@ def test_read_preference_depends_on_server_and_topology_type(
 @pytest.mark.parametrize("waits_for_documents", [False, True])
 @pytest.mark.parametrize("own_max_time", [None, 100, 5000])
 @pytest.mark.parametrize(
-    ("deadline", "round_trip_time", "remaining_time"), [(1002.0, None, 2000), (1002.0, 0.5, 1500), (1000.0005, 0.0, 1)]
+    ("deadline", "round_trip_time", "remaining_time"),
+    [(1002.0, None, 2000), (1002.0, 0.5, 1500), (1000.0005, 0.0, 1)],
 )
 def test_max_time_ms_never_exceeds_remaining_time_minus_round_trip_time(
     takes_max_time: bool,
@@ -152,7 +155,7 @@ def test_max_time_ms_never_exceeds_remaining_time_minus_round_trip_time(
     command = {} if own_max_time is None else {"maxTimeMS": own_max_time}
     fields_of_command = command_with_fields(
         make_command_fields(round_trip_time=round_trip_time)[0],
-        attempt_to_run(operation, deadline=deadline),
+        attempt_of(operation, deadline=deadline),
         connection_with_hello(),
         **command,
     )
@@ -165,7 +168,7 @@ def test_max_time_ms_never_exceeds_remaining_time_minus_round_trip_time(
     assert (
         command_with_fields(
             make_command_fields(round_trip_time=round_trip_time)[0],
-            attempt_to_run(operation, deadline=inf),
+            attempt_of(operation, deadline=inf),
             connection_with_hello(),
             **command,
         )
@@ -176,13 +179,16 @@ def test_max_time_ms_never_exceeds_remaining_time_minus_round_trip_time(
 @pytest.mark.parametrize(("deadline", "round_trip_time"), [(1000.5, 0.5), (1000.5, 0.75), (999.0, None)])
 @pytest.mark.parametrize(
     ("limit", "limit_text"),
-    [((0.3, "gmongo.timeout"), "the limit of 300 ms (gmongo.timeout)"), (None, "the limit of the operation")],
+    [
+        ((0.3, "gmongo.timeout"), "the limit of 300 ms (gmongo.timeout)"),
+        (None, "the limit of the operation"),
+    ],
 )
 def test_command_without_remaining_time_raises_execution_timeout(
     deadline: float, round_trip_time: Any, limit: Any, limit_text: str
 ) -> None:
-    moment = deadline if limit is None else seconds_of(limit, deadline)
-    attempt = attempt_to_run(operation_with(takes_session=False), deadline=moment)
+    operation_deadline = deadline if limit is None else seconds_of(limit, deadline)
+    attempt = attempt_of(operation_with(takes_session=False), deadline=operation_deadline)
     with pytest.raises(ExecutionTimeout) as caught:
         command_with_fields(make_command_fields(round_trip_time=round_trip_time)[0], attempt, connection_with_hello())
     message = f"{limit_text} ended before kind was sent"
@@ -208,14 +214,20 @@ def test_deadline_combines_timeout_and_surrounding_limit(
 
 @pytest.mark.parametrize(
     ("timeout", "surrounding_deadline", "deadline"),
-    [(2000, None, 1002.0), (2000, 1001.0, 1001.0), (2000, 1003.0, 1002.0), (0, 1001.0, 1001.0), (0, None, inf)],
+    [
+        (2000, None, 1002.0),
+        (2000, 1001.0, 1001.0),
+        (2000, 1003.0, 1002.0),
+        (0, 1001.0, 1001.0),
+        (0, None, inf),
+    ],
 )
 def test_timeout_of_one_operation_never_exceeds_surrounding_limit(
     timeout: float, surrounding_deadline: Any, deadline: float
 ) -> None:
     executor = executor_with(5.0)
     with until(surrounding_deadline):
-        limited = executor.for_operation(timeout, None)
-        assert limited is not executor and limited.deadline() == deadline
+        limited_executor = executor.for_operation(timeout, None)
+        assert limited_executor is not executor and limited_executor.deadline() == deadline
         assert executor.for_operation(None, None) is executor
     assert executor.deadline() == 1005.0

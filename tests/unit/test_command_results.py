@@ -20,16 +20,18 @@ from tests.support.cases import with_cases
 
 
 class CommandScenario:
-    def __init__(self, *, usable: bool = True, unanswered: int | None = None) -> None:
+    def __init__(self, *, usable: bool = True, unanswered_request_id: int | None = None) -> None:
         self.topology: Any = Mock()
         self.events: Any = Mock(spec=CommandEvents)
         self.events.is_enabled = lambda: False
         self.runner = CommandRunner(self.topology, self.events, Mock())
         self.orphans: list[Any] = []
         self.runner.orphan_taker = lambda: self.orphans.append
-        self.connection: Any = Mock(usable=usable, unanswered_request_id=unanswered, address=("h", 1))
+        self.connection: Any = Mock(usable=usable, unanswered_request_id=unanswered_request_id, address=("h", 1))
         self.attempt: Any = SimpleNamespace(
-            operation=Mock(opens_cursor=False, waits_for_documents=False), session=None, server_session=None
+            operation=Mock(opens_cursor=False, waits_for_documents=False),
+            session=None,
+            server_session=None,
         )
         self.attempt.operation.orphaned_cursor.return_value = "cursor"
 
@@ -38,7 +40,8 @@ class CommandScenario:
 
 
 @pytest.mark.parametrize(
-    "error", [AutoReconnect("x"), OperationFailure("x"), ProtocolError("x"), InvalidBSON("x"), GreenletExit()]
+    "error",
+    [AutoReconnect("x"), OperationFailure("x"), ProtocolError("x"), InvalidBSON("x"), GreenletExit()],
 )
 @pytest.mark.parametrize("has_reply", [False, True])
 def test_topology_handles_driver_error_and_protocol_error_breaks_connection(
@@ -46,12 +49,12 @@ def test_topology_handles_driver_error_and_protocol_error_breaks_connection(
 ) -> None:
     scenario = CommandScenario()
     scenario.report_error(error, None, {"ok": 1} if has_reply else None)
-    of_driver = isinstance(error, (AutoReconnect, OperationFailure, ProtocolError))
+    is_driver_error = isinstance(error, (AutoReconnect, OperationFailure, ProtocolError))
     assert [call.args for call in scenario.topology.handle_error.call_args_list] == (
-        [(scenario.connection, error)] if of_driver else []
+        [(scenario.connection, error)] if is_driver_error else []
     )
     assert scenario.connection.mark_unusable.called is isinstance(error, ProtocolError)
-    assert scenario.orphans == (["cursor"] if has_reply and not of_driver else [])
+    assert scenario.orphans == (["cursor"] if has_reply and not is_driver_error else [])
     assert not scenario.connection.expect_late_reply.called and not scenario.events.failed.called
 
 
@@ -75,30 +78,30 @@ def test_only_error_391_of_authenticated_connection_requests_reauthentication(
     assert _requires_reauthentication(error, connection) is is_requested
 
 
-@pytest.mark.parametrize("error_391_replies", [0, 1, 2])
+@pytest.mark.parametrize("error_391_count", [0, 1, 2])
 @pytest.mark.parametrize("deadline", [None, inf])
-def test_command_is_sent_again_after_one_reauthentication(error_391_replies: int, deadline: float | None) -> None:
+def test_command_is_sent_again_after_one_reauthentication(error_391_count: int, deadline: float | None) -> None:
     scenario = CommandScenario()
     scenario.runner._fields = Mock()
-    replies = [{"ok": 0, "code": 391, "errmsg": "again"}] * error_391_replies + [{"ok": 1}]
+    replies = [{"ok": 0, "code": 391, "errmsg": "again"}] * error_391_count + [{"ok": 1}]
     scenario.connection.exchange.side_effect = replies
     scenario.connection.hello = SimpleNamespace(max_command_size=1000, max_wire_version=21)
     operation = scenario.attempt.operation
     operation.command.side_effect = lambda hello: {"ping": 1}
     operation.context.codec_options = DEFAULT_CODEC_OPTIONS
     scenario.attempt.deadline, scenario.attempt.transaction = deadline, None
-    if error_391_replies < 2:
+    if error_391_count < 2:
         assert scenario.runner.run(scenario.attempt, scenario.connection) is operation.result.return_value
     else:
         with pytest.raises(OperationFailure, match="again"):
             scenario.runner.run(scenario.attempt, scenario.connection)
     assert [call.args for call in scenario.connection.reauthenticate.call_args_list] == [(None,)] * min(
-        error_391_replies, 1
+        error_391_count, 1
     )
-    assert scenario.connection.exchange.call_count == 1 + min(error_391_replies, 1)
+    assert scenario.connection.exchange.call_count == 1 + min(error_391_count, 1)
     scenario.connection.exchange.side_effect = replies
     scenario.connection.reauthenticate.side_effect = GreenletExit
-    if error_391_replies:
+    if error_391_count:
         with pytest.raises(GreenletExit):
             scenario.runner.run(scenario.attempt, scenario.connection)
 
@@ -112,8 +115,11 @@ def test_reauthentication_error_marks_session_dirty_or_interrupted(error: BaseEx
     session = scenario.attempt.server_session = Mock(dirty=False)
     with pytest.raises(type(error)):
         scenario.runner.run(scenario.attempt, scenario.connection)
-    is_network = isinstance(error, AutoReconnect)
-    assert (session.dirty, session.record_interruption.called) == (is_network, not is_network)
+    is_network_error = isinstance(error, AutoReconnect)
+    assert (session.dirty, session.record_interruption.called) == (
+        is_network_error,
+        not is_network_error,
+    )
     assert scenario.topology.handle_error.called is isinstance(error, AutoReconnect)
 
 
@@ -121,7 +127,7 @@ def test_reauthentication_error_marks_session_dirty_or_interrupted(error: BaseEx
 def test_command_event_has_duration_despite_unreadable_reply(monkeypatch: pytest.MonkeyPatch, has_reply: bool) -> None:
     scenario = scenario_with_reply(acknowledged=has_reply)
     sent: Any = SimpleNamespace(started=1000.0)
-    scenario.runner._is_enabled = lambda: True
+    scenario.runner._events_enabled = lambda: True
     monkeypatch.setattr(scenario.runner, "_describe_command", Mock(return_value=sent))
     monkeypatch.setattr(_clock, "monotonic", lambda: 1007.0)
     if has_reply:
@@ -149,8 +155,8 @@ def scenario_with_reply(acknowledged: bool = True) -> CommandScenario:
 
 def test_second_attempt_keeps_operation_id_of_first_attempt() -> None:
     scenario = scenario_with_reply()
-    scenario.runner._is_enabled = lambda: True
+    scenario.runner._events_enabled = lambda: True
     for _ in range(2):
         scenario.runner.run(scenario.attempt, scenario.connection)
-    first, second = (call.args[0] for call in scenario.events.started.call_args_list)
-    assert first.operation_id == second.operation_id == first.request_id != second.request_id
+    first_event, second_event = (call.args[0] for call in scenario.events.started.call_args_list)
+    assert first_event.operation_id == second_event.operation_id == first_event.request_id != second_event.request_id

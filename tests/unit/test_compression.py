@@ -55,8 +55,8 @@ def op_compressed(content, size, identifier=2, opcode=OP_MSG):
 )
 def test_decompression_restores_compressed_message(name, fields, documents):
     body = bson.encode({"insert": "c", **{f"f{key}": value for key, value in fields.items()}})
-    encoded = [bson.encode({"d": document}) for document in documents]
-    plain = b"".join(encode_op_msg(7, 0, body, [("documents", encoded)] if encoded else ()))
+    encoded_documents = [bson.encode({"d": document}) for document in documents]
+    plain = b"".join(encode_op_msg(7, 0, body, [("documents", encoded_documents)] if encoded_documents else ()))
     [message] = compress_message([plain[:40], plain[40:]] if len(plain) > 50 else [plain], make_compressor(name, -1))
     length, request_id, response_to, opcode = struct.unpack_from("<iiii", message)
     assert (length, request_id, response_to, opcode) == (len(message), 7, 0, OP_COMPRESSED)
@@ -70,10 +70,10 @@ def test_decompression_restores_compressed_message(name, fields, documents):
 @pytest.mark.parametrize("size", [10_000, 10_000_000])
 def test_only_long_message_is_compressed_in_thread(monkeypatch, step, size):
     """Check that the event loop runs while a native thread converts a long message."""
-    gate, threads = threading.Event(), []
+    gate, thread_ids = threading.Event(), []
 
     def fake_codec(data, *_size):
-        threads.append(threading.get_ident())
+        thread_ids.append(threading.get_ident())
         assert size == 10_000 or gate.wait(20), "the event loop is blocked"
         return b"x" * size
 
@@ -86,7 +86,7 @@ def test_only_long_message_is_compressed_in_thread(monkeypatch, step, size):
     else:
         wrapper = struct.pack("<iiB", OP_MSG, size, compression.ZLIB)
         assert bytes(decompress_message(memoryview(wrapper + b"x"), MAX_MESSAGE_SIZE)[1]) == b"x" * size
-    assert (threads == [threading.get_ident()]) is (size == 10_000)
+    assert (thread_ids == [threading.get_ident()]) is (size == 10_000)
     greenlet.join()
 
 

@@ -70,7 +70,10 @@ def test_failed_exchange_breaks_connection(
     transport_error: BaseException, error_class: Any, is_unanswered: bool, transport_state: str
 ) -> None:
     connection, transport = connection_with(round_trip=transport_error)
-    transport.out_of_step, transport.closed = transport_state == "out of step", transport_state == "closed"
+    transport.out_of_step, transport.closed = (
+        transport_state == "out of step",
+        transport_state == "closed",
+    )
     with pytest.raises(error_class or type(transport_error)) as caught:
         connection.exchange(5, REQUEST, None, bson.decode)
     if isinstance(transport_error, TransportError):
@@ -94,7 +97,7 @@ def test_expired_timeout_raises_before_request_is_sent(seconds: float, method: s
             connection.send(REQUEST, seconds)
         else:
             connection.next_reply(seconds, bson.decode)
-    assert str(caught.value).endswith("ended before)")
+    assert str(caught.value).endswith("ended before the exchange)")
     assert not transport.round_trip.called and not transport.send.called and not transport.receive.called
     if method == "exchange":
         assert connection.usable
@@ -121,8 +124,8 @@ def test_requests_are_compressed_after_negotiation() -> None:
     transport.set_max_message_size.assert_called_once_with(100 + 16 * 1024)
     connection.exchange(5, REQUEST, None, bson.decode)
     connection.send(REQUEST, None)
-    for sent in (transport.round_trip.call_args.args[0], transport.send.call_args.args[0]):
-        assert struct.unpack_from("<i", sent[0], 12)[0] == 2012
+    for request_buffers in (transport.round_trip.call_args.args[0], transport.send.call_args.args[0]):
+        assert struct.unpack_from("<i", request_buffers[0], 12)[0] == 2012
     connection._compressor = SimpleNamespace(id=2, compress=Mock(side_effect=ValueError("no")))  # type: ignore[assignment]
     with pytest.raises(ValueError, match="no"):
         connection.exchange(5, REQUEST, None, bson.decode)
@@ -164,9 +167,9 @@ def test_connection_keeps_first_error() -> None:
         assert str(connection.error) == "first"
     connection.mark_unusable(second)
     assert str(connection.error) == "first"
-    other, _ = connection_with()
-    other.mark_unusable(second)
-    assert str(other.error) == "second" and other.error is not second
+    other_connection, _ = connection_with()
+    other_connection.mark_unusable(second)
+    assert str(other_connection.error) == "second" and other_connection.error is not second
 
 
 @pytest.mark.parametrize("purpose", Purpose)
@@ -177,14 +180,20 @@ def test_connection_expects_late_reply_only_if_operation_is_unanswered(
     connection, _ = connection_with()
     connection.purpose, connection.unanswered_request_id = purpose, unanswered
     connection.expect_late_reply(callback := Mock(), True)
-    waits = unanswered is not None and purpose is Purpose.OTHER
-    assert (connection.late_reply_handler, connection.reply_is_due) == (callback if waits else None, waits)
+    is_expected = unanswered is not None and purpose is Purpose.OTHER
+    assert (connection.late_reply_handler, connection.reply_is_due) == (
+        callback if is_expected else None,
+        is_expected,
+    )
 
 
 @pytest.mark.parametrize("is_interrupted", [False, True])
 def test_only_interrupted_reauthentication_sets_error(is_interrupted: bool) -> None:
     connection, _ = connection_with()
-    with pytest.raises(InvalidOperation, match="cannot reauthenticate, because the connection has never authenticated"):
+    with pytest.raises(
+        InvalidOperation,
+        match="cannot reauthenticate, because the connection has never authenticated",
+    ):
         connection.reauthenticate()
     connection.authentication = Mock()
     connection.unanswered_request_id = 5

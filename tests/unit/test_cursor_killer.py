@@ -1,6 +1,6 @@
 """The cursor killer ends cursors that the application has dropped without closing.
 
-Only the process that opened a cursor ends the cursor on the server.
+The tests use an executor that sends no commands.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tests.support.wait import becomes_true
 
 
 class RecordingExecutor:
-    """An executor that records ``killCursors`` operations. A test increases ``epoch`` to imitate a
-    fork.
+    """An executor that records the cursor IDs of each ``killCursors`` operation. The executor sends
+    no commands.
     """
 
     def __init__(self):
@@ -53,7 +53,10 @@ def make_dropped_cursor(cursor_id, pin=None, namespace="db.c", port=1):
 def test_end_of_pinned_cursor_does_not_wait_for_unpinned_cursor():
     executor, may_run = RecordingExecutor(), Event()
     run = executor.run
-    executor.run = lambda operation, session: (operation.pin or may_run.wait(), run(operation, session))
+    executor.run = lambda operation, session: (
+        operation.pin or may_run.wait(),
+        run(operation, session),
+    )
     cursor_killer = CursorKiller(executor)
     pins = [CountingPin(), CountingPin()]
     cursor_killer.take(make_dropped_cursor(1))

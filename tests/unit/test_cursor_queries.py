@@ -36,8 +36,8 @@ def test_where_adds_condition_to_filter() -> None:
 
 
 def test_legacy_query_operators_become_command_fields() -> None:
-    legacy = {"$query": {"a": 1}, "$orderby": {"b": 1}, "$hint": "_id_", "$comment": "why", "$maxTimeMS": 3}
-    filter, fields = COLLECTION.find(legacy, skip=2)._build_query()
+    legacy_filter = {"$query": {"a": 1}, "$orderby": {"b": 1}, "$hint": "_id_", "$comment": "why", "$maxTimeMS": 3}
+    filter, fields = COLLECTION.find(legacy_filter, skip=2)._build_query()
     assert filter == {"a": 1}
     assert fields == {"sort": {"b": 1}, "hint": "_id_", "comment": "why", "maxTimeMS": 3, "skip": 2}
 

@@ -28,8 +28,8 @@ def fixed_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_timeout_determines_deadline_and_remaining_time() -> None:
-    for seconds, deadline, left in ((None, None, None), (0, inf, None), (5, 1005.0, 5.0), (0.5, 1000.5, 0.5)):
-        assert deadline_after(seconds, "timeoutMS") == deadline and remaining(deadline) == left
+    for seconds, deadline, remaining_time in ((None, None, None), (0, inf, None), (5, 1005.0, 5.0), (0.5, 1000.5, 0.5)):
+        assert deadline_after(seconds, "timeoutMS") == deadline and remaining(deadline) == remaining_time
     assert remaining(999.0) == -1.0
 
 
@@ -49,9 +49,9 @@ def test_earlier_deadline_of_nested_blocks_applies(outer: Any, inner: Any, curre
 
 
 def test_timeout_sets_deadline_of_block_and_rejects_invalid_seconds() -> None:
-    for seconds, found in ((None, None), (0, inf), (2, 1002.0), (0.25, 1000.25)):
+    for seconds, deadline in ((None, None), (0, inf), (2, 1002.0), (0.25, 1000.25)):
         with timeout(seconds):
-            assert current_deadline() == found
+            assert current_deadline() == deadline
     for wrong in (True, "5", [5]):
         with pytest.raises(TypeError) as caught:
             timeout(wrong)  # type: ignore[arg-type]
@@ -61,8 +61,8 @@ def test_timeout_sets_deadline_of_block_and_rejects_invalid_seconds() -> None:
 
 
 def test_checked_timeout_converts_milliseconds_and_rejects_invalid_values() -> None:
-    for given, seconds in ((None, None), (0, 0), (1500, 1.5), (0.5, 0.0005)):
-        assert checked_timeout("x", given) == seconds
+    for milliseconds, seconds in ((None, None), (0, 0), (1500, 1.5), (0.5, 0.0005)):
+        assert checked_timeout("x", milliseconds) == seconds
     for wrong in (False, "5"):
         with pytest.raises(TypeError) as caught:
             checked_timeout("x", wrong)

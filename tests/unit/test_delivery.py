@@ -59,31 +59,31 @@ class BlockingListener:
 
     def __init__(self) -> None:
         self.received: list[Any] = []
-        self._event = Event()
+        self._gate = Event()
 
     def block(self, event: Any) -> None:
         self.received.append(event)
-        self._event.wait()
+        self._gate.wait()
 
     def open(self) -> None:
-        self._event.set()
+        self._gate.set()
 
 
 @pytest.mark.parametrize("kills", [1, 3])
 @pytest.mark.parametrize("kill_point", ["before start", "inside listener"])
 def test_killed_substitute_of_delivering_greenlet_is_replaced(delivery: Delivery, kills: int, kill_point: str) -> None:
-    listener, earlier = BlockingListener(), set(living_greenlets())
-    first = spawn(queue_and_deliver, delivery, (listener.block, 0))
+    listener, old_greenlets = BlockingListener(), set(living_greenlets())
+    delivering_greenlet = spawn(queue_and_deliver, delivery, (listener.block, 0))
     victim = spawn(queue_and_deliver, delivery, *[(listener.block, number) for number in range(1, 6)])
     victim.kill()
-    gate_of_first, listener._event = listener._event, Event()
-    gate_of_first.set()
-    first.join()
+    first_gate, listener._gate = listener._gate, Event()
+    first_gate.set()
+    delivering_greenlet.join()
     for _ in range(kills):
         if kill_point == "inside listener":
             gevent.sleep(0.005)
         gevent.killall(
-            [each for each in living_greenlets() if each not in earlier and each is not getcurrent()], block=False
+            [each for each in living_greenlets() if each not in old_greenlets and each is not getcurrent()], block=False
         )
         gevent.sleep(0.005)
     listener.open()
@@ -179,7 +179,7 @@ def test_blocked_event_loop_does_not_count_as_stuck_listener(
 def test_forked_child_delivers_no_events_of_parent(delivery: Delivery) -> None:
     """Check that the child delivers only events of the child, and that inherited greenlets end."""
     listener, received = BlockingListener(), []
-    inherited = [
+    inherited_greenlets = [
         spawn(queue_and_deliver, delivery, (listener.block, 0), (received.append, 1)),
         spawn(queue_and_deliver, delivery, (received.append, 2)),
     ]
@@ -187,7 +187,7 @@ def test_forked_child_delivers_no_events_of_parent(delivery: Delivery) -> None:
     delivery.reset_after_fork()
     queue_and_deliver(delivery, (received.append, "of the child"))
     listener.open()
-    gevent.joinall(inherited)
+    gevent.joinall(inherited_greenlets)
     assert received == ["of the child"]
     queue_and_deliver(delivery, (received.append, "more"))
     assert received == ["of the child", "more"]
@@ -195,13 +195,13 @@ def test_forked_child_delivers_no_events_of_parent(delivery: Delivery) -> None:
 
 def test_forked_child_forgets_stuck_listener_of_parent(short_listener_limit: None) -> None:
     delivery, listener, received = Delivery(), BlockingListener(), []
-    inherited = spawn(queue_and_deliver, delivery, (listener.block, 0))
+    inherited_greenlet = spawn(queue_and_deliver, delivery, (listener.block, 0))
     queue_and_deliver(delivery, (received.append, "left"))
     assert delivery._stuck and not received
     delivery.reset_after_fork()
     assert not delivery._stuck and not delivery._events
     listener.open()
-    inherited.join()
+    inherited_greenlet.join()
 
 
 @pytest.mark.requirement("CMAP-06", "CMAP-40")
@@ -260,4 +260,4 @@ def test_all_listeners_receive_random_events_in_one_order(short_listener_limit: 
     assert eventually(lambda: not delivery._events)
     assert received == [recorded, recorded]
     assert not delivery._events_by_greenlet
-    assert delivery._left_to_substitutes == 0
+    assert delivery._substitute_event_count == 0

@@ -53,25 +53,25 @@ def is_public(name: str) -> bool:
 
 def public_objects() -> dict[str, Any]:
     """Return the public functions and classes, keyed by their shortest qualified names."""
-    found: dict[int, tuple[str, Any]] = {}
+    objects_by_id: dict[int, tuple[str, Any]] = {}
     for module_name in sorted(MODULES, key=len, reverse=True):
         module = importlib.import_module(module_name)
-        own = [
+        own_names = [
             name
             for name, public_object in vars(module).items()
             if getattr(public_object, "__module__", "") == module_name
         ]
-        for name in getattr(module, "__all__", filter(is_public, own)):
+        for name in getattr(module, "__all__", filter(is_public, own_names)):
             public_object = getattr(module, name)
             if (
                 inspect.isclass(public_object) or inspect.isroutine(public_object)
             ) and public_object.__module__.startswith("gmongo"):
-                found.setdefault(id(public_object), (f"{module_name}.{name}", public_object))
+                objects_by_id.setdefault(id(public_object), (f"{module_name}.{name}", public_object))
     for path in INDIRECT_CLASSES:
         module_name, _, name = path.rpartition(".")
         public_object = getattr(importlib.import_module(module_name), name)
-        found.setdefault(id(public_object), (path, public_object))
-    return dict(sorted(found.values(), key=lambda each: each[0]))
+        objects_by_id.setdefault(id(public_object), (path, public_object))
+    return dict(sorted(objects_by_id.values(), key=lambda each: each[0]))
 
 
 @cache
@@ -127,10 +127,10 @@ def public_parameters(public_object: Any) -> list[str]:
     if inspect.isclass(public_object) and not constructor_of(public_object).__module__.startswith("gmongo"):
         return []
     try:
-        found = inspect.signature(public_object).parameters
+        parameters = inspect.signature(public_object).parameters
     except ValueError:
         return []
-    return [name for name in found if name not in ("self", "cls") and is_public(name)]
+    return [name for name in parameters if name not in ("self", "cls") and is_public(name)]
 
 
 def has_own_docstring(documented: Any, public_object: Any, text: str) -> bool:
@@ -145,8 +145,8 @@ def documents_parameters(documented: Any, text: str) -> bool:
     """Return True if a docstring, or the docstring of a public base class, describes all parameters
     in order.
     """
-    found = PARAMETER_PATTERN.findall(text)
-    return (not found and is_documented_by_base(documented)) or found == public_parameters(documented)
+    described = PARAMETER_PATTERN.findall(text)
+    return (not described and is_documented_by_base(documented)) or described == public_parameters(documented)
 
 
 def has_well_formed_fields(text: str) -> bool:
@@ -155,7 +155,7 @@ def has_well_formed_fields(text: str) -> bool:
 
 
 def test_public_docstrings_describe_all_parameters() -> None:
-    wrong = []
+    faulty_names = []
     for name, (public_object, member) in CASES.items():
         documented, text = documented_object(public_object, member)
         if not (
@@ -163,8 +163,8 @@ def test_public_docstrings_describe_all_parameters() -> None:
             and documents_parameters(documented, text)
             and has_well_formed_fields(text)
         ):
-            wrong.append(name)
-    assert wrong == []
+            faulty_names.append(name)
+    assert faulty_names == []
 
 
 EXAMPLES = [pytest.param(*case, id=name) for name, case in CASES.items() if ">>>" in documented_object(*case)[1]]
@@ -175,7 +175,10 @@ def variables() -> Iterator[dict[str, Any]]:
     """Yield the variables of the docstring examples, such as a client, a database, and a collection
     with two documents.
     """
-    with Deployment.replica_set(members=1) as deployment, gmongo.MongoClient(deployment.uri) as client:
+    with (
+        Deployment.replica_set(members=1) as deployment,
+        gmongo.MongoClient(deployment.uri) as client,
+    ):
         database = client.test
         database.notes.insert_one({"_id": 5, "title": "first", "tags": ["a"]})
         database.notes.insert_one({"_id": 6, "title": "second", "tags": ["a", "b"]})
@@ -193,9 +196,9 @@ def variables() -> Iterator[dict[str, Any]]:
 def test_docstring_example_has_documented_output(
     public_object: Any, member: str | None, variables: dict[str, Any]
 ) -> None:
-    title = public_object.__name__ if member is None else f"{public_object.__name__}.{member}"
+    qualified_name = public_object.__name__ if member is None else f"{public_object.__name__}.{member}"
     example = doctest.DocTestParser().get_doctest(
-        documented_object(public_object, member)[1], variables, title, None, None
+        documented_object(public_object, member)[1], variables, qualified_name, None, None
     )
     output: list[str] = []
     assert doctest.DocTestRunner(verbose=False).run(example, out=output.append).failed == 0, "".join(output)
@@ -203,10 +206,10 @@ def test_docstring_example_has_documented_output(
 
 def test_client_docstring_lists_exactly_all_options() -> None:
     text = inspect.getdoc(gmongo.MongoClient) or ""
-    own = set(inspect.signature(gmongo.MongoClient).parameters)
-    listed = re.findall(r"^- (.+?):(?: |$)", text, re.MULTILINE)
-    named = {name.lower() for item in listed for name in re.findall(r"``(\w+)``", item)}
-    assert named - {"ssl"} == {option.key for option in OPTIONS if option.name not in own}
+    parameter_names = set(inspect.signature(gmongo.MongoClient).parameters)
+    items = re.findall(r"^- (.+?):(?: |$)", text, re.MULTILINE)
+    listed_options = {name.lower() for item in items for name in re.findall(r"``(\w+)``", item)}
+    assert listed_options - {"ssl"} == {option.key for option in OPTIONS if option.name not in parameter_names}
 
 
 def test_reference_pages_include_all_public_modules() -> None:

@@ -21,7 +21,11 @@ KEY_ID = Binary(b"0" * 16, 4)
 
 def client_encryption_with(**options: Any) -> ClientEncryption[Any]:
     client: MongoClient[Any] = MongoClient(connect=False)
-    defaults = {"kms_providers": KMS_PROVIDERS, "key_vault_namespace": "vault.keys", "key_vault_client": client}
+    defaults = {
+        "kms_providers": KMS_PROVIDERS,
+        "key_vault_namespace": "vault.keys",
+        "key_vault_client": client,
+    }
     return ClientEncryption(**{**defaults, "codec_options": CodecOptions(), **options})
 
 
@@ -50,16 +54,18 @@ def test_timeout_ms_sets_time_limit_of_key_vault_operations(timeout_ms: float | 
 
 
 def test_encrypt_accepts_uuid_as_key_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[Any] = []
+    encrypt_calls: list[Any] = []
     with client_encryption_with() as client_encryption:
         monkeypatch.setattr(
-            client_encryption._explicit, "encrypt", lambda *values, **options: given.append((values, options))
+            client_encryption._explicit,
+            "encrypt",
+            lambda *values, **options: encrypt_calls.append((values, options)),
         )
         for key in (KEY_ID, UUID(bytes=bytes(KEY_ID))):
             with pytest.raises(TypeError):  # the mock of the encryption method returns no value
                 client_encryption.encrypt("x", Algorithm.UNINDEXED, key_id=key)
-    assert given[0] == given[1]
-    assert given[0][0][2] == bytes(KEY_ID)
+    assert encrypt_calls[0] == encrypt_calls[1]
+    assert encrypt_calls[0][0][2] == bytes(KEY_ID)
 
 
 @with_cases
@@ -69,8 +75,8 @@ def test_algorithm_options_become_document_fields(options_class: type[Any], fiel
         assert options_class(**{name: value}).document == {field: value}
         assert getattr(options_class(**{name: value}), name) == value
         assert getattr(options_class(), name) is None
-    every = options_class(**{name: value for name, (_, value) in fields.items()})
-    assert every.document == dict(fields.values())
+    all_options = options_class(**{name: value for name, (_, value) in fields.items()})
+    assert all_options.document == dict(fields.values())
 
 
 def test_sparsity_of_range_options_is_sent_as_int64() -> None:

@@ -51,13 +51,13 @@ def _comparable_tls(tls_options: Any) -> object:
         return None
     context, revocation = tls_options.context, getattr(tls_options, "revocation", None)
     trust = getattr(context, "trust", None)
-    checks = getattr(revocation, "_queries_responders", None) if revocation is not None else "no revocation check"
+    query_mode = getattr(revocation, "_queries_responders", None) if revocation is not None else "no revocation check"
     return (
         type(tls_options).__name__,
         str(getattr(context, "verify_mode", None)),
         context.check_hostname,
         repr(trust),
-        checks,
+        query_mode,
     )
 
 
@@ -81,17 +81,17 @@ def client_state(host: str, options: dict[str, Any]) -> dict[str, object]:
     """Return all settings of a client: the options of its parts, the metadata, the credential and the
     seeds.
     """
-    made = ClientOptions(host, None, options)
+    parsed = ClientOptions(host, None, options)
     names = [name for name, _ in inspect.getmembers(ClientOptions, lambda each: isinstance(each, property))]
     settings = {
-        name: _comparable(getattr(made, name)) for name in names if name not in ("pool_options", "event_listeners")
+        name: _comparable(getattr(parsed, name)) for name in names if name not in ("pool_options", "event_listeners")
     }
     for name in ("execution", "topology", "telemetry"):
-        settings[name] = _comparable(getattr(made, name)())
-    pool = made.pool_options
+        settings[name] = _comparable(getattr(parsed, name)())
+    pool = parsed.pool_options
     settings["pool_options"] = {name: repr(value) for name, value in pool._asdict().items() if name != "metadata"}
-    metadata = {name: value for name, value in made.metadata().items() if name != "env"}
-    return {**settings, "metadata": metadata, "credential": repr(made.credential), "seeds": made.seeds}
+    metadata = {name: value for name, value in parsed.metadata().items() if name != "env"}
+    return {**settings, "metadata": metadata, "credential": repr(parsed.credential), "seeds": parsed.seeds}
 
 
 @pytest.fixture(autouse=True)
@@ -125,20 +125,20 @@ def test_option_changes_client_by_keyword_and_in_uri(option: Option) -> None:
     host = SRV_URI if option.name.lower().startswith("srv") else HOST_URI
     required = REQUIRED_OPTIONS.get(option.name, {})
     client_arguments = {**required, option.name: VALUES[option.name]}
-    without = client_state(host, {name: value for name, value in required.items() if value != "other"})
+    settings_without_option = client_state(host, {name: value for name, value in required.items() if value != "other"})
     try:
         settings: object = client_state(host, client_arguments)
     except Exception as error:  # for example, for a host outside of the domain
         settings = str(error)
-    assert settings != without
+    assert settings != settings_without_option
     if option.source is Source.ANYWHERE and option.name not in ("username", "password"):
         texts = [f"{name}={_uri_text(value)}" for name, value in client_arguments.items() if name not in LOGIN_OPTIONS]
         login = {name: value for name, value in client_arguments.items() if name in LOGIN_OPTIONS}
         try:
-            in_uri: object = client_state(f"{host}?{'&'.join(texts)}", login)
+            settings_from_uri: object = client_state(f"{host}?{'&'.join(texts)}", login)
         except Exception as error:
-            in_uri = str(error)
-        assert in_uri == settings
+            settings_from_uri = str(error)
+        assert settings_from_uri == settings
 
 
 def _uri_text(value: Any) -> str:
@@ -167,21 +167,21 @@ def test_dns_query_uses_service_name_and_connect_timeout(dns_queries: list[tuple
 
 
 def test_client_repr_shows_times_in_unit_of_options() -> None:
-    shown = repr(MongoClient("a", connect=False, wTimeoutMS=5, localThresholdMS=6, timeoutMS=7))
-    assert "wtimeoutms=5," in shown and "localthresholdms=6.0," in shown and "timeoutms=7" in shown
+    text = repr(MongoClient("a", connect=False, wTimeoutMS=5, localThresholdMS=6, timeoutMS=7))
+    assert "wtimeoutms=5," in text and "localthresholdms=6.0," in text and "timeoutms=7" in text
 
 
 def test_client_repr_shows_options_but_no_secret() -> None:
-    plain = {name: value for name, value in VALUES.items() if not name.startswith(("srv", "proxy", "tls", "auth"))}
+    options = {name: value for name, value in VALUES.items() if not name.startswith(("srv", "proxy", "tls", "auth"))}
     for name in ("loadBalanced", "directConnection", "metrics", "tracing", "fsync", "username", "password"):
-        plain.pop(name)
-    plain["connect"] = False
-    client: MongoClient[Any] = MongoClient(HOST_URI, **plain)
-    representation = repr(client)
-    secret = {option.name for option in OPTIONS if option.secret}
-    for name in plain:
-        assert (f"{name.lower()}=" in representation.lower()) is (name not in secret), name
-    assert "maxidletimems=700" in representation and "localthresholdms=700" in representation
+        options.pop(name)
+    options["connect"] = False
+    client: MongoClient[Any] = MongoClient(HOST_URI, **options)
+    text = repr(client)
+    secret_names = {option.name for option in OPTIONS if option.secret}
+    for name in options:
+        assert (f"{name.lower()}=" in text.lower()) is (name not in secret_names), name
+    assert "maxidletimems=700" in text and "localthresholdms=700" in text
 
 
 def test_allowed_suffix_or_validator_permits_host_of_other_domain(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,14 +207,14 @@ DEFAULTS: dict[str, Any] = {
 
 
 def test_client_without_options_has_defaults_of_its_parts() -> None:
-    chosen = ClientOptions("mongodb://h/", None, {})
-    topology = chosen.topology()
+    parsed = ClientOptions("mongodb://h/", None, {})
+    topology = parsed.topology()
     settings: dict[str, Any] = {}
-    for part in (topology, topology.pool, topology.connection, chosen.execution(), chosen.telemetry()):
+    for part in (topology, topology.pool, topology.connection, parsed.execution(), parsed.telemetry()):
         defaults = {each.name: each.default for each in dataclasses.fields(part)}
-        named = {name: default for name, default in defaults.items() if default is not dataclasses.MISSING}
-        assert {name: getattr(part, name) for name in named} == named
-        settings |= named
+        with_default = {name: default for name, default in defaults.items() if default is not dataclasses.MISSING}
+        assert {name: getattr(part, name) for name in with_default} == with_default
+        settings |= with_default
     assert {name: default for name, default in settings.items() if default is not None} == DEFAULTS
 
 

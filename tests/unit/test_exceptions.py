@@ -26,7 +26,13 @@ from tests.support.cases import rows, with_cases
 ADDRESS = ("h", 1)
 REPLY = {"ok": 0, "code": 50, "errmsg": "no luck", "errorLabels": ["Label"]}
 PLAIN = {"ok": 0, "code": 5, "errmsg": "no luck"}
-CHECKED_OUT_CONNECTION = {"connection": 7, "seconds": 1.5, "greenlet": "<G>", "purpose": "a find", "operation": "find"}
+CHECKED_OUT_CONNECTION = {
+    "connection": 7,
+    "seconds": 1.5,
+    "greenlet": "<G>",
+    "purpose": "a find",
+    "operation": "find",
+}
 
 
 def copies_of(error: Exception) -> list[Any]:
@@ -70,9 +76,12 @@ def test_operation_failure_without_message_has_a_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "make_error", [lambda text: OperationFailure(text, 5, PLAIN), lambda text: errors.NotPrimaryError(text, PLAIN)]
+    "make_error",
+    [lambda text: OperationFailure(text, 5, PLAIN), lambda text: errors.NotPrimaryError(text, PLAIN)],
 )
-def test_error_text_contains_reply_and_escapes_newlines(make_error: Callable[[str], Exception]) -> None:
+def test_error_text_contains_reply_and_escapes_newlines(
+    make_error: Callable[[str], Exception],
+) -> None:
     assert str(make_error("no\nluck")) == f"no\\nluck, full error: {PLAIN}"
 
 

@@ -19,11 +19,11 @@ def make_session(*, causal_consistency: bool = True) -> SessionState:
 def test_cluster_time_and_operation_time_of_session_never_decrease() -> None:
     session = make_session()
     assert (session.cluster_time, session.operation_time, session.after_cluster_time) == (None, None, None)
-    for seen, kept in ((5, 5), (4, 5), (6, 6)):
-        time = {"clusterTime": Timestamp(seen, 0)}
-        session.store_times({"$clusterTime": time, "operationTime": Timestamp(seen, 1)})
-        assert session.cluster_time == {"clusterTime": Timestamp(kept, 0)}
-        assert session.operation_time == Timestamp(kept, 1) == session.after_cluster_time
+    for reply_seconds, session_seconds in ((5, 5), (4, 5), (6, 6)):
+        time = {"clusterTime": Timestamp(reply_seconds, 0)}
+        session.store_times({"$clusterTime": time, "operationTime": Timestamp(reply_seconds, 1)})
+        assert session.cluster_time == {"clusterTime": Timestamp(session_seconds, 0)}
+        assert session.operation_time == Timestamp(session_seconds, 1) == session.after_cluster_time
     session.store_times({"ok": 1})
     assert session.operation_time == Timestamp(6, 1)
     other = make_session(causal_consistency=False)

@@ -32,7 +32,7 @@ sys.meta_path[:] = [Hiding({hidden!r})]
 TOOL_EXTRAS = {"examples", "dev"}
 EXTRAS_WITHOUT_PACKAGES = {"aws"}
 # Pairs of an extra and a package of the extra.
-PACKAGES = {(case["extra"], case["package"]) for case in rows(__file__, "test_error_of_missing_package_names_extra")}
+EXTRA_PAIRS = {(case["extra"], case["package"]) for case in rows(__file__, "test_error_of_missing_package_names_extra")}
 
 
 def declared_extras() -> set[str]:
@@ -42,7 +42,7 @@ def declared_extras() -> set[str]:
 
 
 def test_case_table_covers_every_extra() -> None:
-    assert {extra for extra, _ in PACKAGES} | TOOL_EXTRAS | EXTRAS_WITHOUT_PACKAGES == declared_extras()
+    assert {extra for extra, _ in EXTRA_PAIRS} | TOOL_EXTRAS | EXTRAS_WITHOUT_PACKAGES == declared_extras()
 
 
 def test_tox_has_environment_for_each_extra() -> None:
@@ -54,7 +54,7 @@ def test_tox_has_environment_for_each_extra() -> None:
 
 @pytest.mark.parametrize("extra", sorted({"none", *declared_extras()} - TOOL_EXTRAS))
 def test_program_of_extra_succeeds(extra: str) -> None:
-    for package in {package for name, package in PACKAGES if name == extra}:
+    for package in {package for name, package in EXTRA_PAIRS if name == extra}:
         pytest.importorskip(package)
     if extra == "mongod" and default_engine() != "mongod":
         pytest.skip("no mongod runs here")

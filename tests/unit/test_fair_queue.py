@@ -62,7 +62,7 @@ def test_repeated_hand_over_to_all_does_not_move_scheduled_waiters(queue, times)
     queue.hand_over_to_all("1")
     gevent.idle()
     assert order == ["a1", "b1", "b2", "a2", "c2", "d2"]
-    # Waiter "b" receives the second item before "a", because "b" woke before "a" waited again.
+    # Waiter "b" receives the second item before "a", because "a" already sleeps again, and "b" is awake.
     assert len(queue.waiters) == 2
     queue.hand_over_to_all("3")
     gevent.joinall(waiters)

@@ -102,7 +102,7 @@ def test_key_vault_of_library_stores_data_keys(monkeypatch):
 
 
 class CollectionWithoutIndexes(PlainCollection):
-    """A collection without GridFS indexes, whose index keys are lists of pairs."""
+    """A collection without GridFS indexes. `list_indexes` returns an index key as a list of pairs."""
 
     created_indexes: ClassVar[list] = []
 
@@ -121,7 +121,10 @@ def test_gridfs_creates_missing_indexes_on_foreign_client(monkeypatch):
     monkeypatch.setattr(MongoClient, "write_concern", WriteConcern(1))
     with pytest.raises(InvalidOperation):
         GridFS(MongoClient().shop).put(b"x")
-    expected = [("fs.files", [("filename", 1), ("uploadDate", 1)]), ("fs.chunks", [("files_id", 1), ("n", 1)])]
+    expected = [
+        ("fs.files", [("filename", 1), ("uploadDate", 1)]),
+        ("fs.chunks", [("files_id", 1), ("n", 1)]),
+    ]
     assert CollectionWithoutIndexes.created_indexes == expected
 
 

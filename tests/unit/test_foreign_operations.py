@@ -79,8 +79,8 @@ ARGUMENTS = {
     "replacement": {}, "requests": [InsertOne({})], "source": b"x", "update": {"$set": {"a": 1}},
 }  # fmt: skip
 # Parameter values that select an alternative code path of an operation.
-CHOICES = {"check_exists": False, "encrypted_fields": {"fields": []}, "pipeline": [{"$out": "b"}], "timeout_ms": 5}
-CHOICES_OF_OPTIONS = {
+ALTERNATIVES = {"check_exists": False, "encrypted_fields": {"fields": []}, "pipeline": [{"$out": "b"}], "timeout_ms": 5}
+METHOD_ALTERNATIVES = {
     "create_collection": {"encryptedFields": {"fields": []}},
     "find": {"cursor_type": CursorType.EXHAUST},
     "find_raw_batches": {"cursor_type": CursorType.EXHAUST},
@@ -89,27 +89,27 @@ CHOICES_OF_OPTIONS = {
 
 def arguments_of_calls(target, method_name):
     signature_parameters = inspect.signature(getattr(target, method_name)).parameters.values()
-    required = [
+    required_names = [
         each.name
         for each in signature_parameters
         if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD
     ]
-    required_arguments = {each: ARGUMENTS[each] for each in required}
-    chosen = {each.name: CHOICES[each.name] for each in signature_parameters if each.name in CHOICES}
+    required_arguments = {each: ARGUMENTS[each] for each in required_names}
+    chosen = {each.name: ALTERNATIVES[each.name] for each in signature_parameters if each.name in ALTERNATIVES}
     if isinstance(target, (Database, Collection)):
-        chosen |= CHOICES_OF_OPTIONS.get(method_name, {})
+        chosen |= METHOD_ALTERNATIVES.get(method_name, {})
     return [required_arguments, *({**required_arguments, each: value} for each, value in chosen.items())]
 
 
 CALLS = [
-    (library, kind, name, given)
-    for library in (Database, NarrowDatabase)
+    (database_class, kind, name, arguments)
+    for database_class in (Database, NarrowDatabase)
     for kind, make in TARGET_FACTORIES.items()
-    for made in [make(MongoClient(library).shop)]
-    for name, _ in inspect.getmembers(type(made), callable)
+    for target in [make(MongoClient(database_class).shop)]
+    for name, _ in inspect.getmembers(type(target), callable)
     if not name.startswith("_") and name not in METHODS_WITHOUT_OPERATION
-    if library is Database or name not in vars(type(made)) or kind.startswith("GridFS")
-    for given in arguments_of_calls(made, name)
+    if database_class is Database or name not in vars(type(target)) or kind.startswith("GridFS")
+    for arguments in arguments_of_calls(target, name)
 ]
 
 

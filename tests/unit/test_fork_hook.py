@@ -23,7 +23,7 @@ class RecordingForkable:
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     steps: list[str] = []
-    monkeypatch.setattr(_fork, "_registered", {})
+    monkeypatch.setattr(_fork, "_references", {})
     monkeypatch.setattr(_fork.gevent, "reinit", lambda: steps.append("loop reinitialized"))
     return steps
 

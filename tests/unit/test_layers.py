@@ -43,8 +43,8 @@ def layer_or_package_of(module: str) -> str:
     module.
     """
     first = module.split(".")[1] if "." in module else "api"
-    known = first in LAYERS or first in LEAF_MODULES or first in BESIDE_LAYERS
-    return first if known else "api"
+    is_known = first in LAYERS or first in LEAF_MODULES or first in BESIDE_LAYERS
+    return first if is_known else "api"
 
 
 def imported_modules(path: Path, include_type_imports: bool = False) -> set[str]:
@@ -53,10 +53,10 @@ def imported_modules(path: Path, include_type_imports: bool = False) -> set[str]
     """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     branches = [] if include_type_imports else [node for node in ast.walk(tree) if _for_types_only(node)]
-    skipped = {id(node) for branch in branches for node in ast.walk(branch)}
+    skipped_ids = {id(node) for branch in branches for node in ast.walk(branch)}
     modules: set[str] = set()
     for node in ast.walk(tree):
-        if id(node) in skipped:
+        if id(node) in skipped_ids:
             continue
         if isinstance(node, ast.Import):
             modules.update(alias.name for alias in node.names)
@@ -95,13 +95,13 @@ def import_is_allowed(source: str, target: str) -> bool:
 
 
 def test_modules_import_only_lower_layers():
-    wrong = {
+    forbidden_imports = {
         (module, name)
         for module, path in MODULES.items()
         for name in imported_modules(path, include_type_imports=True)
         if not import_is_allowed(layer_or_package_of(module), layer_or_package_of(name))
     }
-    assert wrong == set()
+    assert forbidden_imports == set()
 
 
 # Modules that import one another, at run time or under `TYPE_CHECKING` -> reason for the import

@@ -26,11 +26,11 @@ TOPOLOGY_ID = ObjectId("0" * 24)
 
 
 def connection_with_hello(**hello: Any) -> Connection:
-    found = Connection(ADDRESS)
-    found.id = 3
+    connection = Connection(ADDRESS)
+    connection.id = 3
     if hello:
-        found.hello = SimpleNamespace(**hello)  # type: ignore[assignment]
-    return found
+        connection.hello = SimpleNamespace(**hello)  # type: ignore[assignment]
+    return connection
 
 
 def check_log_message(
@@ -41,16 +41,16 @@ def check_log_message(
     message_text: str,
     message_fields: dict[str, Any],
 ) -> None:
-    """Check that `action` logs one message, but none if the logger has a higher level or is
-    silent.
+    """Check that `action` logs one message, but none if the logger has a higher level or the client
+    is silent.
     """
     for level in (logging.DEBUG, logging.INFO, logging.WARNING):
         caplog.set_level(level, logger.name)
         for silent in (False, True):
             caplog.clear()
             action(silent)
-            found = [record for record in caplog.records if record.name == logger.name]
-            assert [(record.levelno, record.getMessage(), vars(record)["structured"]) for record in found] == (
+            records = [record for record in caplog.records if record.name == logger.name]
+            assert [(record.levelno, record.getMessage(), vars(record)["structured"]) for record in records] == (
                 [] if silent or level > message_level else [(message_level, message_text, message_fields)]
             )
 

@@ -95,11 +95,13 @@ def test_computation_with_checkpoints_has_complete_result() -> None:
     assert decoded == {"insert": "c", "documents": [{"_id": number} for number in range(50)]}
 
 
-def test_wakeup_set_during_registration_of_sleeper_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wakeup_set_during_registration_of_sleeper_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     wakeup = Wakeup()
 
     def set_by_another_thread() -> object:
-        wakeup.set()  # No callback of the event loop is requested, because no greenlet sleeps yet.
+        wakeup.set()  # This call requests no callback of the event loop, because no greenlet sleeps yet.
         return gevent.getcurrent()
 
     monkeypatch.setattr(_background, "getcurrent", set_by_another_thread)

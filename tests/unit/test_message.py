@@ -51,8 +51,8 @@ def test_message_with_sequence_has_body_and_documents(document, sequence):
     assert bytes(decode_reply(OP_MSG, payload_of(message))[0]) == body
     section = message[21 + len(body) :]
     assert (section[0], struct.unpack_from("<i", section, 1)[0]) == (1, len(section) - 1)
-    identifier, _, documents_beside = section[5:].partition(b"\0")
-    assert (identifier, documents_beside) == (b"documents", b"".join(encoded))
+    identifier, _, section_documents = section[5:].partition(b"\0")
+    assert (identifier, section_documents) == (b"documents", b"".join(encoded))
 
 
 def test_request_ids_are_positive_and_fit_signed_header_field():

@@ -87,11 +87,11 @@ def test_oversized_metadata_drops_fields_in_specified_order(monkeypatch: pytest.
         assert len(bson.encode(document)) <= 512
         if not stage[2]:  # the driver truncates `platform` only as far as necessary
             assert len(bson.encode(document)) == 512
-    name = {"name": "vercel"}
+    name_field = {"name": "vercel"}
     assert stages == [
-        ({**name, "region": "r" * 40}, 4, True),
-        (name, 4, True),
-        (name, 1, True),
+        ({**name_field, "region": "r" * 40}, 4, True),
+        (name_field, 4, True),
+        (name_field, 1, True),
         (None, 1, True),
         (None, 1, False),
     ]

@@ -86,31 +86,32 @@ def test_raw_replacement_is_not_decoded():
 
 
 COLLATION = {"collation": ({"locale": "en"}, {"locale": "de"})}
-WHERE = {"hint": ("a_1", "b_1"), "namespace": ("d.c", "d.e")}
+HINT_AND_NAMESPACE = {"hint": ("a_1", "b_1"), "namespace": ("d.c", "d.e")}
 # For each model class, two different values of each argument.
-FIELDS = {
+ARGUMENT_VALUES = {
     InsertOne: {"document": ({"a": 1}, {"a": 2}), "namespace": ("d.c", "d.e")},
-    DeleteOne: {"filter": ({}, {"a": 1}), **COLLATION, **WHERE},
-    DeleteMany: {"filter": ({}, {"a": 1}), **COLLATION, **WHERE},
-    ReplaceOne: {"filter": ({}, {"a": 1}), "replacement": ({}, {"a": 1}), "upsert": (True, False), **COLLATION, **WHERE,
-                 "sort": ({"a": 1}, {"a": -1})},
+    DeleteOne: {"filter": ({}, {"a": 1}), **COLLATION, **HINT_AND_NAMESPACE},
+    DeleteMany: {"filter": ({}, {"a": 1}), **COLLATION, **HINT_AND_NAMESPACE},
+    ReplaceOne: {"filter": ({}, {"a": 1}), "replacement": ({}, {"a": 1}), "upsert": (True, False), **COLLATION,
+                 **HINT_AND_NAMESPACE, "sort": ({"a": 1}, {"a": -1})},
     UpdateOne: {"filter": ({}, {"a": 1}), "update": (SET, {"$unset": {"a": 1}}), "upsert": (True, False), **COLLATION,
-                "array_filters": ([{"x": 1}], [{"x": 2}]), **WHERE, "sort": ({"a": 1}, {"a": -1})},
+                "array_filters": ([{"x": 1}], [{"x": 2}]), **HINT_AND_NAMESPACE, "sort": ({"a": 1}, {"a": -1})},
     UpdateMany: {"filter": ({}, {"a": 1}), "update": (SET, {"$unset": {"a": 1}}), "upsert": (True, False), **COLLATION,
-                 "array_filters": ([{"x": 1}], [{"x": 2}]), **WHERE},
+                 "array_filters": ([{"x": 1}], [{"x": 2}]), **HINT_AND_NAMESPACE},
     IndexModel: {"keys": ("a", "b"), "name": ("x", "y")},
     SearchIndexModel: {"definition": ({}, {"a": 1}), "name": ("x", "y"), "type": ("search", "vectorSearch")},
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("model_class", "argument"), [(kind, name) for kind, fields in FIELDS.items() for name in fields]
+    ("model_class", "argument"),
+    [(kind, name) for kind, fields in ARGUMENT_VALUES.items() for name in fields],
 )
 def test_each_argument_affects_equality_and_repr(model_class, argument):
-    arguments = {each: values[0] for each, values in FIELDS[model_class].items()}
-    other = {**arguments, argument: FIELDS[model_class][argument][1]}
-    assert model_class(**arguments) == model_class(**arguments) != model_class(**other)
-    assert repr(model_class(**arguments)) == repr(model_class(**arguments)) != repr(model_class(**other))
+    arguments = {each: values[0] for each, values in ARGUMENT_VALUES[model_class].items()}
+    other_arguments = {**arguments, argument: ARGUMENT_VALUES[model_class][argument][1]}
+    assert model_class(**arguments) == model_class(**arguments) != model_class(**other_arguments)
+    assert repr(model_class(**arguments)) == repr(model_class(**arguments)) != repr(model_class(**other_arguments))
 
 
 @with_cases

@@ -19,7 +19,7 @@ SECOND = timedelta(seconds=1)
 
 @pytest.fixture(autouse=True)
 def no_global_listeners(monkeypatch):
-    monkeypatch.setattr(listeners_module, "_registered", [])
+    monkeypatch.setattr(listeners_module, "_registered_listeners", [])
 
 
 def test_command_started_event_without_command_raises():
@@ -66,9 +66,9 @@ class PoolReadyListener(monitoring.ConnectionPoolListener):
 
 def test_error_of_listener_is_logged_and_next_listener_runs(caplog):
     event = monitoring.PoolReadyEvent(ADDRESS)
-    failing, next_listener = PoolReadyListener(RuntimeError("my fault")), PoolReadyListener()
-    monitoring.publish((failing, next_listener), "pool_ready", event)
-    assert failing.events == next_listener.events == [event]
+    failing_listener, next_listener = PoolReadyListener(RuntimeError("my fault")), PoolReadyListener()
+    monitoring.publish((failing_listener, next_listener), "pool_ready", event)
+    assert failing_listener.events == next_listener.events == [event]
     (record,) = caplog.records
     assert (record.name, record.levelno) == ("gmongo.monitoring", logging.ERROR)
     assert "PoolReadyListener.pool_ready failed on PoolReadyEvent" in record.getMessage()
@@ -118,7 +118,12 @@ LOGGED_EVENTS = [
 ]
 LOGGED_EVENTS += [
     (event_loggers.ServerLogger, "description_changed", _server_change("A", "B"), ["from A to B"]),
-    (event_loggers.TopologyLogger, "description_changed", _topology_change("A", "B"), ["from A to B"]),
+    (
+        event_loggers.TopologyLogger,
+        "description_changed",
+        _topology_change("A", "B"),
+        ["from A to B"],
+    ),
 ]
 LOGGED_EVENTS += [
     (
@@ -132,14 +137,22 @@ LOGGED_EVENTS += [
 
 
 @pytest.mark.parametrize(
-    ("logger", "method", "event", "words"), LOGGED_EVENTS, ids=[f"{row[0].__name__}.{row[1]}" for row in LOGGED_EVENTS]
+    ("logger", "method", "event", "words"),
+    LOGGED_EVENTS,
+    ids=[f"{row[0].__name__}.{row[1]}" for row in LOGGED_EVENTS],
 )
 def test_event_loggers_log_lost_servers_as_warnings_and_other_events_at_info(logger, method, event, words, caplog):
     with caplog.at_level(logging.INFO, logger="gmongo.event_loggers"):
         monitoring.publish((logger(),), method, event)
     record = caplog.records[-1]
-    lost = (logger, method) in ((event_loggers.HeartbeatLogger, "failed"), (event_loggers.ServerLogger, "closed"))
-    assert (record.name, record.levelno) == ("gmongo.event_loggers", logging.WARNING if lost else logging.INFO)
+    is_loss = (logger, method) in (
+        (event_loggers.HeartbeatLogger, "failed"),
+        (event_loggers.ServerLogger, "closed"),
+    )
+    assert (record.name, record.levelno) == (
+        "gmongo.event_loggers",
+        logging.WARNING if is_loss else logging.INFO,
+    )
     for word in words:
         assert word in record.getMessage()
 

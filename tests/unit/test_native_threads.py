@@ -50,12 +50,12 @@ def test_run_in_native_thread_returns_exception_of_job(capfd: pytest.CaptureFixt
 
 @pytest.mark.parametrize("ref", [True, False])
 def test_waiting_job_keeps_event_loop_alive_only_with_ref(gate: threading.Event, ref: bool) -> None:
-    before, earlier_jobs = count_active_watchers(), set(_native_threads._jobs.running)
+    watcher_count, earlier_jobs = count_active_watchers(), set(_native_threads._jobs.running)
     waiting = gevent.spawn(run_in_native_thread, gate.wait, ref)
     gevent.sleep(0)
-    assert count_active_watchers() - before == ref
+    assert count_active_watchers() - watcher_count == ref
     waiting.kill()
-    assert count_active_watchers() == before
+    assert count_active_watchers() == watcher_count
     assert len(_native_threads._jobs.running - earlier_jobs) == 1  # the native thread still runs the job
 
 
@@ -89,20 +89,20 @@ def test_job_uses_thread_pool_if_thread_cannot_start(monkeypatch: pytest.MonkeyP
     # Let the thread pool of gevent start a thread before the test prevents new threads.
     get_hub().threadpool.apply(int)
     monkeypatch.setattr(_native_threads, "_start_new_thread", raise_error)
-    before = count_active_watchers()
+    watcher_count = count_active_watchers()
     assert run_in_native_thread(lambda: 7, True) == 7
     assert not _native_threads._jobs.running
-    assert count_active_watchers() == before
+    assert count_active_watchers() == watcher_count
 
 
 def test_forked_child_does_not_wait_for_threads_of_parent(gate: threading.Event) -> None:
-    before = count_active_watchers()
+    watcher_count = count_active_watchers()
     waiting = gevent.spawn(run_in_native_thread, gate.wait, True)
     gevent.sleep(0)
     jobs = _native_threads._jobs
     running = jobs.running
     jobs.mark_forked()
-    assert count_active_watchers() == before
+    assert count_active_watchers() == watcher_count
     assert not jobs.running and not jobs.awaited
     jobs.running = running
     waiting.kill()
@@ -128,9 +128,14 @@ def test_job_of_ended_hub_is_removed_from_running_jobs(
     assert capfd.readouterr().err == ""
 
 
-def test_switch_by_other_greenlet_to_waiting_greenlet_raises_invalid_switch(gate: threading.Event) -> None:
+def test_switch_by_other_greenlet_to_waiting_greenlet_raises_invalid_switch(
+    gate: threading.Event,
+) -> None:
     waiting = gevent.spawn(run_in_native_thread, gate.wait, True)
     gevent.sleep(0)
     gevent.spawn(waiting.switch, "something else")
-    with pytest.raises(InvalidSwitchError, match=r"switched into <Greenlet .* with 'something else', expected <.*_Job"):
+    with pytest.raises(
+        InvalidSwitchError,
+        match=r"switched into <Greenlet .* with 'something else', expected <.*_Job",
+    ):
         waiting.get(timeout=5)

@@ -12,7 +12,7 @@ from tests.support.programs import run_program
 # Modules that the test does not import: a program, and the module that replaces pymongo.
 EXCLUDED = ("gmongo.testing.__main__", "gmongo.as_pymongo")
 MODULES = sorted(
-    found.name for found in pkgutil.walk_packages(gmongo.__path__, "gmongo.") if not found.name.startswith(EXCLUDED)
+    info.name for info in pkgutil.walk_packages(gmongo.__path__, "gmongo.") if not info.name.startswith(EXCLUDED)
 )
 
 
@@ -35,7 +35,8 @@ def test_no_module_imports_pymongo():
 
 
 @pytest.mark.parametrize(
-    "import_statement", ["'gmongo.testing' in sys.modules", "gevent.monkey.is_module_patched('socket')"]
+    "import_statement",
+    ["'gmongo.testing' in sys.modules", "gevent.monkey.is_module_patched('socket')"],
 )
 def test_import_of_gmongo_imports_no_test_server_and_patches_no_module(import_statement):
     program = f"import gmongo, socket, sys, time; import gevent.monkey; print({import_statement})"

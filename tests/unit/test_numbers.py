@@ -30,17 +30,17 @@ def contains_only_numbers_and_names(value: object) -> bool:
 
 
 def constants_with_numbers(module: str) -> dict[str, object]:
-    """Return the values of module-level assignments that contain a number."""
-    there = importlib.import_module(f"gmongo.{module}")
+    """Return the values of the module-level assignments whose source code contains a number."""
+    imported = importlib.import_module(f"gmongo.{module}")
     constants = {}
-    for statement in ast.parse(inspect.getsource(there)).body:
+    for statement in ast.parse(inspect.getsource(imported)).body:
         if isinstance(statement, (ast.Assign, ast.AnnAssign)) and any(
             isinstance(each, ast.Constant) and type(each.value) in (int, float) for each in ast.walk(statement)
         ):
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             names = [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
             constants.update(
-                {name: vars(there)[name] for name in names if contains_only_numbers_and_names(vars(there)[name])}
+                {name: vars(imported)[name] for name in names if contains_only_numbers_and_names(vars(imported)[name])}
             )
     return constants
 

@@ -58,22 +58,25 @@ def inner_operation() -> Any:
 def test_decrypted_result_is_computed_from_decrypted_reply(has_encrypted_fields: bool, is_pinned: bool) -> None:
     inner = inner_operation()
     operation = encrypted_operation(inner)
-    body, plain, pin = b"encrypted", b"plain", object()
-    operation._encrypter.decrypt.return_value = plain if has_encrypted_fields else None
-    first = operation.result(operation.decode(body), ("h", 1))
-    assert first is inner.result.return_value
+    body, decrypted_body, pin = b"encrypted", b"plain", object()
+    operation._encrypter.decrypt.return_value = decrypted_body if has_encrypted_fields else None
+    result = operation.result(operation.decode(body), ("h", 1))
+    assert result is inner.result.return_value
     if is_pinned:
-        assert operation.store_pin(first, pin) is inner.store_pin.return_value
+        assert operation.store_pin(result, pin) is inner.store_pin.return_value
     inner.reset_mock()
-    inner.decode.side_effect, inner.result.side_effect = lambda body: (body,), lambda reply, address: (reply, address)
+    inner.decode.side_effect, inner.result.side_effect = (
+        lambda body: (body,),
+        lambda reply, address: (reply, address),
+    )
     inner.store_pin.side_effect = lambda result, pin: (result, pin)
-    actual = operation.decrypt_result(first)
+    decrypted_result = operation.decrypt_result(result)
     operation._encrypter.decrypt.assert_called_once_with(body, None)
     if not has_encrypted_fields:
-        assert actual is first
+        assert decrypted_result is result
     else:
-        expected: Any = ((plain,), ("h", 1))
-        assert actual == ((expected, pin) if is_pinned else expected)
+        expected: Any = ((decrypted_body,), ("h", 1))
+        assert decrypted_result == ((expected, pin) if is_pinned else expected)
 
 
 def test_result_without_reply_is_not_decrypted() -> None:

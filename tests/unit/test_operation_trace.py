@@ -53,12 +53,12 @@ def nonzero_durations(trace: OperationTrace) -> dict[str, float]:
 
 
 def topology_with_round_trip_time(round_trip_time: float | None, server_is_known: bool = True) -> Any:
-    described = {ADDRESS: SimpleNamespace(round_trip_time=round_trip_time)} if server_is_known else {}
-    return SimpleNamespace(description=described)
+    description = {ADDRESS: SimpleNamespace(round_trip_time=round_trip_time)} if server_is_known else {}
+    return SimpleNamespace(description=description)
 
 
 def connection_established_in(establishment_seconds: float, last_command: str | None) -> Any:
-    return SimpleNamespace(established_in=establishment_seconds, last_command=last_command)
+    return SimpleNamespace(establishment_seconds=establishment_seconds, last_command=last_command)
 
 
 @pytest.mark.parametrize("round_trip_time", [None, 0.25])
@@ -85,9 +85,9 @@ def test_each_second_of_operation_counts_for_one_phase(
         clock.now += 2
         trace.end_check_out(connection_established_in(establishment_seconds, "ping" if connection_was_used else None))
         assert trace.waits_for is None
-        began = clock.now
+        start = clock.now
         clock.now += 4
-        trace.wait_ended(Phase.BACK_OFF, began, None)
+        trace.wait_ended(Phase.BACK_OFF, start, None)
     expected = {
         "selection_time": 2.0, "check_out_time": 4.0, "backoff_time": 8.0, "connecting_time": 2 * connecting_time,
     }  # fmt: skip
@@ -132,7 +132,7 @@ def test_failed_attempt_ends_current_phase_of_trace(
 
 # Observers
 
-CALLBACKS: dict[str, tuple[Any, ...]] = {
+CALLBACK_ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "operation_started": (1, 2), "operation_ended": (1, 2), "wait_ended": (1, 2, 3, 4, 5),
     "command_started": (1, 2), "command_ended": (1, 2, 3, 4), "connection_used": (1, 2, 3),
     "connection_made": (1, 2), "attempt_failed": (1, 2), "transaction_started": (1,),
@@ -156,10 +156,10 @@ def recording_observer(
     return make_observer(**{method: receive})
 
 
-@pytest.mark.parametrize("method", CALLBACKS)
+@pytest.mark.parametrize("method", CALLBACK_ARGUMENTS)
 def test_each_observer_is_called_despite_error_of_another(method: str, capsys: pytest.CaptureFixture[str]) -> None:
     received_events: list[Any] = []
-    arguments = CALLBACKS[method]
+    arguments = CALLBACK_ARGUMENTS[method]
     first, second = (
         recording_observer(received_events, "first", method, ValueError("mine")),
         recording_observer(received_events, "second", method),

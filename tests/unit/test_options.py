@@ -42,7 +42,7 @@ def observability_rules(provider: str, other_key: str, provider_object: Any) -> 
     ]
 
 
-_SPANS, _METRICS = (
+_SPANS, _METRICS_RULES = (
     observability_rules("tracer_provider", "query_text_max_length", TRACER_PROVIDER),
     observability_rules("meter_provider", "", METER_PROVIDER),
 )
@@ -64,7 +64,7 @@ RULES: dict[tuple[str, ...], tuple[Accepted, Rejected]] = {
         [*_SPANS[1], (f"a mapping whose {_LENGTH} is an integer", TYPE, [{_LENGTH: each} for each in (True, "5", 1.0)]),
          (f"a mapping whose {_LENGTH} is 0 or above", VALUE, [{_LENGTH: -1}])],
     ),
-    ("metrics",): ([*_METRICS[0], [True, {"enabled": True}], [False, {"enabled": False}]], _METRICS[1]),
+    ("metrics",): ([*_METRICS_RULES[0], [True, {"enabled": True}], [False, {"enabled": False}]], _METRICS_RULES[1]),
 }  # fmt: skip
 
 OPTIONS_WITH_RULES = [(option, RULES[names]) for names in RULES for option in map(find_option, names)]
@@ -83,8 +83,8 @@ def test_table_of_option_rules_contains_every_option() -> None:
 @pytest.mark.parametrize(("option", "rules"), OPTIONS_WITH_RULES, ids=option_name_or_empty)
 def test_option_converts_accepted_values(option: Option, rules: tuple[Accepted, Rejected]) -> None:
     for value, *converted in rules[0]:
-        found, expected = option.check(value), converted[0] if converted else value
-        assert found == expected and type(found) is type(expected), value
+        result, expected = option.check(value), converted[0] if converted else value
+        assert result == expected and type(result) is type(expected), value
 
 
 @pytest.mark.requirement("CMAP-07", "CMAP-09", "CMAP-10", "CMAP-13")

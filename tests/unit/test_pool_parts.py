@@ -29,17 +29,17 @@ def test_greenlet_name_shows_state_and_function() -> None:
     assert greenlet_name(working) == f"{name}, which has ended"
     main = gevent.get_hub().parent
     assert greenlet_name(main) == "main"
-    named: Any = SimpleNamespace(name="n", dead=False)
-    assert greenlet_name(named) == "n"
-    raw: Any = SimpleNamespace(parent=main)
-    assert greenlet_name(raw) == "SimpleNamespace"
+    named_greenlet: Any = SimpleNamespace(name="n", dead=False)
+    assert greenlet_name(named_greenlet) == "n"
+    unnamed_greenlet: Any = SimpleNamespace(parent=main)
+    assert greenlet_name(unnamed_greenlet) == "SimpleNamespace"
 
 
 def test_pin_in_use_rejects_other_greenlet() -> None:
     connection = Connection(("h", 1))
     pin = PinnedConnection(Mock(), connection, Purpose.CURSOR)
-    with pin as used:
-        assert used is connection
+    with pin as pinned_connection:
+        assert pinned_connection is connection
         pin.check_free()
         other = gevent.spawn(pin.check_free)
         other.join()
@@ -81,8 +81,8 @@ def test_background_run_removes_perished_connections_and_populates_pool(
     next_pause: float | None,
     needs_connection: bool,
 ) -> None:
-    spawned: list[Any] = []
-    monkeypatch.setattr(pool_module, "spawn", lambda function, reference: spawned.append((function, reference())))
+    spawn_calls: list[Any] = []
+    monkeypatch.setattr(pool_module, "spawn", lambda function, reference: spawn_calls.append((function, reference())))
     pool = Mock(options=SimpleNamespace(background_interval=options[0], max_idle_time=options[1]))
     pool.machine.state = state
     pool.machine.needs_connection.return_value, pool.machine.remaining_backoff.return_value = (
@@ -91,7 +91,7 @@ def test_background_run_removes_perished_connections_and_populates_pool(
     )
     assert Pool.background_run(pool) == (pool_module._END if next_pause is None else next_pause)
     assert pool.remove_perished.called is (next_pause is not None)
-    assert spawned == ([(pool_module._populate, pool)] if needs_connection and next_pause is not None else [])
+    assert spawn_calls == ([(pool_module._populate, pool)] if needs_connection and next_pause is not None else [])
 
 
 @pytest.mark.parametrize("state", PoolState)

@@ -1,6 +1,6 @@
 """Rules for project files.
 
-All files that list the supported Python versions list the same versions. The version files of
+All lists of supported Python versions in project files are equal. The version files of
 ``tox -e floors,floors-core`` pin the lowest versions that ``setup.cfg`` allows.
 """
 
@@ -49,24 +49,27 @@ def test_lowest_python_version_is_required_version_and_target_of_tools() -> None
 
 
 def test_tox_environments_of_continuous_integration_exist() -> None:
-    named = {
+    used_environments = {
         name
         for line in re.findall(r"tox -e ([\w.,-]+)", read_project_file(".github/workflows/ci.yml"))
         for name in line.split(",")
     }
-    defined = {"py"}
+    defined_environments = {"py"}
     for name in re.findall(r"^\[testenv:([^\]]+)\]", read_project_file("tox.ini"), re.MULTILINE):
-        before, _, choices = name.rstrip("}").partition("{")
-        defined |= {before + choice for choice in choices.split(",")}
-    assert named <= defined
+        prefix, _, choices = name.rstrip("}").partition("{")
+        defined_environments |= {prefix + choice for choice in choices.split(",")}
+    assert used_environments <= defined_environments
 
 
 def required_versions() -> dict[str, dict[str, str]]:
-    """Return the lowest version of each required package, by the requirement group of
+    """Return the lowest versions of the required packages, keyed by the requirement group of
     ``setup.cfg``.
     """
     settings = setup_settings()
-    groups = {"install_requires": settings["options"]["install_requires"], **settings["options.extras_require"]}
+    groups = {
+        "install_requires": settings["options"]["install_requires"],
+        **settings["options.extras_require"],
+    }
     return {group: dict(re.findall(r"^([\w-]+) >= ([\d.]+)$", text, re.MULTILINE)) for group, text in groups.items()}
 
 

@@ -25,7 +25,7 @@ from tests.unit.test_documentation import (
 )
 
 RECORD_PATH = Path(__file__).with_name("public_api.txt")
-MARKS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+PARAMETER_PREFIXES = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
 
 def signature_of(public_object: Any) -> str:
@@ -34,14 +34,14 @@ def signature_of(public_object: Any) -> str:
         return ""
     if inspect.isclass(public_object) and not constructor_of(public_object).__module__.startswith("gmongo"):
         return ""
-    shown: list[str] = []
+    parameter_texts: list[str] = []
     for name, parameter in inspect.signature(public_object).parameters.items():
-        if parameter.kind is parameter.KEYWORD_ONLY and not any(each.startswith("*") for each in shown):
-            shown.append("*")
+        if parameter.kind is parameter.KEYWORD_ONLY and not any(each.startswith("*") for each in parameter_texts):
+            parameter_texts.append("*")
         optional = "" if parameter.default is parameter.empty else "="
         if name not in ("self", "cls") and is_public(name):
-            shown.append(f"{MARKS.get(parameter.kind, '')}{name}{optional}")
-    return f"({', '.join(shown)})"
+            parameter_texts.append(f"{PARAMETER_PREFIXES.get(parameter.kind, '')}{name}{optional}")
+    return f"({', '.join(parameter_texts)})"
 
 
 def constants_of(kind: type) -> Iterator[tuple[str, Any]]:

@@ -13,7 +13,7 @@ from gmongo import _random
 ROOT = Path(gmongo.__file__).parent
 # Only `gmongo._random` may import the generators. Other modules may import `uuid`, `os` and `bson`,
 # but must not call their random functions.
-_GENERATORS = {"random", "secrets", "numpy"}
+_GENERATOR_MODULES = {"random", "secrets", "numpy"}
 _DRAWN = {("os", "urandom"), ("uuid", "uuid1"), ("uuid", "uuid4"), ("bson", "ObjectId")}
 # Modules that may use the random generator that a test passes to a simulated network.
 _MODULES_WITH_PASSED_GENERATOR = {"testing/simulation/network.py", "testing/simulation/control.py", "testing/remote.py"}
@@ -24,7 +24,7 @@ def test_only_random_module_imports_generators() -> None:
     del sources["_random.py"]
     assert len(sources) > 300
     results = {name: random_sources(path.read_text(encoding="utf-8")) for name, path in sources.items()}
-    assert {name: random_values for name, random_values in results.items() if random_values} == {
+    assert {name: values for name, values in results.items() if values} == {
         name: {"random"} for name in _MODULES_WITH_PASSED_GENERATOR
     }
 
@@ -36,9 +36,9 @@ def random_sources(code: str) -> set[str]:
     results = set()
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
-            results |= {name.name for name in node.names} & _GENERATORS
+            results |= {name.name for name in node.names} & _GENERATOR_MODULES
         elif isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
-            results |= {node.module} & _GENERATORS
+            results |= {node.module} & _GENERATOR_MODULES
             results |= {name.name for name in node.names if (node.module, name.name) in _DRAWN - {("bson", "ObjectId")}}
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             results |= {node.attr} if (node.value.id, node.attr) in _DRAWN else set()

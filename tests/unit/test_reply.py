@@ -19,7 +19,7 @@ from gmongo.errors import ProtocolError
 from gmongo.wire import reply
 from gmongo.wire.reply import LARGE_REPLY_SIZE, PLAIN_REPLY_OPTIONS, Batch, cut_batch, decode_cursor, decode_field
 
-PLAIN = CodecOptions()
+DEFAULT_OPTIONS = CodecOptions()
 names = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=6)
 texts = st.text(st.characters(codec="utf-8"), max_size=12)
 scalars = st.one_of(
@@ -59,27 +59,27 @@ def reply_with(batch, field="firstBatch", **extra):
 
 
 def decode_all(batch):
-    found = []
+    decoded_documents = []
     while run := batch.decode_run():
-        found += run
-    return found
+        decoded_documents += run
+    return decoded_documents
 
 
 @given(batches, st.sampled_from(["firstBatch", "nextBatch"]))
 def test_lazily_decoded_batch_equals_eagerly_decoded_batch(batch, field):
     body = reply_with(batch, field, operationTime=Timestamp(1, 1))
-    eager = bson.decode(body, PLAIN)
-    lazy = cut_batch(body, PLAIN)
-    lazy_batch = lazy["cursor"][field]
+    eager_reply = bson.decode(body, DEFAULT_OPTIONS)
+    lazy_reply = cut_batch(body, DEFAULT_OPTIONS)
+    lazy_batch = lazy_reply["cursor"][field]
     assert lazy_batch.raw() == b"".join(bson.encode(each) for each in batch)
-    lazy["cursor"][field] = decode_all(lazy_batch)
-    assert lazy == eager
+    lazy_reply["cursor"][field] = decode_all(lazy_batch)
+    assert lazy_reply == eager_reply
 
 
 @given(batches)
 def test_batch_keeps_documents_after_reuse_of_receive_buffer(batch):
     buffer = bytearray(reply_with(batch))
-    lazy_batch = cut_batch(memoryview(buffer), PLAIN)["cursor"]["firstBatch"]
+    lazy_batch = cut_batch(memoryview(buffer), DEFAULT_OPTIONS)["cursor"]["firstBatch"]
     buffer[:] = b"\xff" * len(buffer)
     assert decode_all(lazy_batch) == [bson.decode(bson.encode(each)) for each in batch]
 
@@ -88,7 +88,7 @@ def test_batch_keeps_documents_after_reuse_of_receive_buffer(batch):
 def test_reply_without_batch_is_decoded_whole(document):
     document = {name: value for name, value in document.items() if name != "cursor"}
     body = bson.encode(document)
-    assert cut_batch(body, PLAIN) == bson.decode(body)
+    assert cut_batch(body, DEFAULT_OPTIONS) == bson.decode(body)
 
 
 @given(documents, documents)
@@ -96,7 +96,7 @@ def test_reply_fields_before_and_after_batch_are_decoded(before, after):
     before = {f"b{name}": value for name, value in before.items()}
     after = {f"a{name}": value for name, value in after.items()}
     body = bson.encode({**before, "cursor": {**before, "id": 0, "firstBatch": [{"a": 1}], **after}, **after})
-    reply = cut_batch(body, PLAIN)
+    reply = cut_batch(body, DEFAULT_OPTIONS)
     reply["cursor"]["firstBatch"] = decode_all(reply["cursor"]["firstBatch"])
     assert reply == bson.decode(body)
 
@@ -123,14 +123,14 @@ class MoneyCodec(TypeCodec):
         return Money(int(value))
 
 
-WITH_CODEC = CodecOptions(type_registry=TypeRegistry([MoneyCodec()]))
+OPTIONS_WITH_CODEC = CodecOptions(type_registry=TypeRegistry([MoneyCodec()]))
 
 
 @pytest.mark.parametrize("size", [1, 300], ids=["small", "large"])
 @pytest.mark.parametrize(
     ("options", "kind"),
     [
-        (WITH_CODEC, dict),
+        (OPTIONS_WITH_CODEC, dict),
         (CodecOptions(document_class=OrderedDict), OrderedDict),
         (CodecOptions(document_class=RawBSONDocument), RawBSONDocument),
     ],
@@ -142,17 +142,17 @@ def test_custom_types_do_not_change_reply_fields(options, kind, size):
     assert type(reply) is dict
     assert type(reply["cursor"]) is dict
     assert type(reply["cursor"]["id"]) is Int64
-    found = decode_all(reply["cursor"]["firstBatch"])
-    assert len(found) == size
-    assert all(type(each) is kind for each in found)
-    assert found[0]["price"] == (Money(3) if options is WITH_CODEC else 3)
+    decoded_documents = decode_all(reply["cursor"]["firstBatch"])
+    assert len(decoded_documents) == size
+    assert all(type(each) is kind for each in decoded_documents)
+    assert decoded_documents[0]["price"] == (Money(3) if options is OPTIONS_WITH_CODEC else 3)
 
 
 DOCUMENTED_ERRORS = (ProtocolError, bson.errors.InvalidBSON)
 
 
 def decode_whole_reply(body):
-    reply = cut_batch(body, PLAIN)
+    reply = cut_batch(body, DEFAULT_OPTIONS)
     cursor = reply.get("cursor")
     for field in ("firstBatch", "nextBatch"):
         batch = cursor.get(field) if isinstance(cursor, dict) else None
@@ -197,14 +197,14 @@ def test_random_bytes_in_reply_raise_only_documented_errors(random_bytes):
         PLAIN_REPLY_OPTIONS,
         *map(
             reply.reply_options,
-            (PLAIN, CodecOptions(tz_aware=True), CodecOptions(SON, unicode_decode_error_handler="strict")),
+            (DEFAULT_OPTIONS, CodecOptions(tz_aware=True), CodecOptions(SON, unicode_decode_error_handler="strict")),
         ),
     ],
 )
 def test_invalid_utf_8_in_server_message_is_replaced(options):
     body = bson.encode({"errmsg": "duplicate key: ?"}).replace(b"?", b"\xff")
-    found = bson.decode(body, options)
-    assert found == {"errmsg": "duplicate key: \ufffd"} and type(found) is dict
+    document = bson.decode(body, options)
+    assert document == {"errmsg": "duplicate key: \ufffd"} and type(document) is dict
 
 
 class SortedDict(dict):
@@ -234,11 +234,11 @@ def test_batch_keeps_all_documents_in_server_order(document_class, make_key):
     )
     array = struct.pack("<i", len(elements) + 5) + elements + b"\0"
     options = CodecOptions(document_class=document_class)
-    found, batch = [], Batch(array, options)
+    decoded_documents, batch = [], Batch(array, options)
     while run := batch.decode_run():
-        found += run
-    assert [each["_id"] for each in found] == list(range(1200))
-    assert all(isinstance(each, document_class) for each in found)
+        decoded_documents += run
+    assert [each["_id"] for each in decoded_documents] == list(range(1200))
+    assert all(isinstance(each, document_class) for each in decoded_documents)
     assert [each["_id"] for each in Batch(array, options).documents()] == list(range(1200))
 
 
@@ -269,7 +269,7 @@ def irregular_replies(draw, depth=2):
 @given(irregular_replies())
 def test_irregular_reply_raises_only_documented_errors(body):
     for read in (
-        lambda: cut_batch(body, PLAIN),
+        lambda: cut_batch(body, DEFAULT_OPTIONS),
         lambda: decode_cursor(body, CodecOptions(document_class=OrderedDict)),
         lambda: decode_field(body, CodecOptions(document_class=OrderedDict), "values"),
         lambda: decode_whole_reply(body),
@@ -284,5 +284,5 @@ def test_irregular_reply_raises_only_documented_errors(body):
 def test_error_reply_uses_codec_options_for_errors(error_options: Any) -> None:
     body = bson.encode({"ok": 0, "errmsg": "x", "info": {"a": 1}, "padding": "x" * LARGE_REPLY_SIZE})
     reply_options = CodecOptions(document_class=SON)
-    for found in (decode_cursor(body, reply_options, error_options), cut_batch(body, reply_options, error_options)):
-        assert type(found["info"]) is (SON if error_options is None else OrderedDict)
+    for failure in (decode_cursor(body, reply_options, error_options), cut_batch(body, reply_options, error_options)):
+        assert type(failure["info"]) is (SON if error_options is None else OrderedDict)

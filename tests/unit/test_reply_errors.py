@@ -75,10 +75,10 @@ CUSTOM_CODEC = CodecOptions(type_registry=TypeRegistry([IdentityCodec()]))
 
 def error_raised_in(module: str) -> Exception:
     """Return an error that a function of the given module has raised."""
-    space: dict[str, Any] = {"__name__": module}
-    exec("def failing(): raise KeyError('x')", space)
+    namespace: dict[str, Any] = {"__name__": module}
+    exec("def failing(): raise KeyError('x')", namespace)
     try:
-        space["failing"]()
+        namespace["failing"]()
     except KeyError as error:
         return error
     raise AssertionError
@@ -129,16 +129,16 @@ def test_write_error_code_determines_error_class(
 def test_write_concern_error_has_fields_of_reply(
     write_concern_error: dict[str, Any], error_class: type[WriteConcernError], message: str
 ) -> None:
-    labels = {"errorLabels": ["L"], "topologyVersion": {"counter": 1}}
+    reply_fields = {"errorLabels": ["L"], "topologyVersion": {"counter": 1}}
     with pytest.raises(WriteConcernError) as caught:
         reply_errors.raise_write_concern_error(
-            {"ok": 1, "writeConcernError": write_concern_error, **labels, "other": 1}
+            {"ok": 1, "writeConcernError": write_concern_error, **reply_fields, "other": 1}
         )
     assert type(caught.value) is error_class and caught.value.code == write_concern_error["code"]
     assert caught.value.details == {**write_concern_error, "errorLabels": ["L"]}
     assert find_topology_version(caught.value) == {"counter": 1}
     assert str(caught.value).startswith(message) and caught.value.has_error_label("L")
-    assert reply_errors.labelled_concern_error({"writeConcernError": write_concern_error, **labels}) == {
+    assert reply_errors.labelled_concern_error({"writeConcernError": write_concern_error, **reply_fields}) == {
         **write_concern_error,
         "errorLabels": ["L"],
     }
@@ -148,8 +148,8 @@ def test_write_concern_error_has_fields_of_reply(
 
 def test_bulk_error_has_labels_of_all_write_concern_errors() -> None:
     error = PyMongoError("bulk")
-    concerns = [{"errorLabels": ["A", "B"]}, {}, {"errorLabels": ["C"]}]
-    assert reply_errors.with_labels(error, {"writeConcernErrors": concerns}) is error
+    concern_errors = [{"errorLabels": ["A", "B"]}, {}, {"errorLabels": ["C"]}]
+    assert reply_errors.with_labels(error, {"writeConcernErrors": concern_errors}) is error
     assert [error.has_error_label(label) for label in "ABCD"] == [True, True, True, False]
 
 
@@ -168,8 +168,8 @@ def test_retryable_write_error_of_old_server_is_labelled(
     error: PyMongoError, labelled_for_member: bool, labelled_for_mongos: bool
 ) -> None:
     for is_mongos, expected in ((False, labelled_for_member), (True, labelled_for_mongos)):
-        for wire_version, labels in ((8, expected), (9, False)):
-            fresh = copy(error)
-            fresh._error_labels = set()
-            label_write_error(fresh, wire_version, is_mongos)
-            assert fresh.has_error_label("RetryableWriteError") is labels
+        for wire_version, is_labelled in ((8, expected), (9, False)):
+            new_error = copy(error)
+            new_error._error_labels = set()
+            label_write_error(new_error, wire_version, is_mongos)
+            assert new_error.has_error_label("RetryableWriteError") is is_labelled

@@ -15,7 +15,7 @@ from gmongo.wire import reply_schema as schema
 from gmongo.wire.reply_schema import check, first_violation, unexpected
 from tests.support.cases import rows, with_cases
 
-NUMBERS = [
+NUMBER_FIELDS = [
     (getattr(schema, row["schema"]), row["field"], row["lowest"], row["highest"]) for row in rows(__file__, "numbers")
 ]
 
@@ -29,7 +29,7 @@ def signed_cluster_time(hash_value: Any = b"x", key: Any = 1) -> dict[str, Any]:
 
 
 # The maximum number of bytes for unknown fields of a cluster time.
-ROOM = 1024 - len(bson.encode(cluster_time_document(more="")))
+FREE_SIZE = 1024 - len(bson.encode(cluster_time_document(more="")))
 # Values of each field in each schema table: accepted values, and rejected values.
 OTHER_FIELDS: list[tuple[Mapping[str, schema.Check], str, list[Any], list[Any]]] = [
     (getattr(schema, table), field, row["accepted"], row["rejected"])
@@ -42,15 +42,15 @@ OTHER_FIELDS += [
         table,
         "$clusterTime",
         [cluster_time_document(), signed_cluster_time(), signed_cluster_time(b"x" * 64),
-         cluster_time_document(more="x" * ROOM), cluster_time_document(signature=None)],
-        [1, {}, {"clusterTime": 1}, cluster_time_document(more="x" * (ROOM + 1)), signed_cluster_time(b"x" * 2000),
+         cluster_time_document(more="x" * FREE_SIZE), cluster_time_document(signature=None)],
+        [1, {}, {"clusterTime": 1}, cluster_time_document(more="x" * (FREE_SIZE + 1)), signed_cluster_time(b"x" * 2000),
          signed_cluster_time(key="x" * 2000)],
     )
-    for table in (schema.TIMES_SCHEMA, schema.HELLO_SCHEMA)
+    for table in (schema.SESSION_SCHEMA, schema.HELLO_SCHEMA)
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("table", "field", "lowest", "highest"), NUMBERS)
+@pytest.mark.parametrize(("table", "field", "lowest", "highest"), NUMBER_FIELDS)
 def test_invalid_number_is_rejected(table: Mapping[str, schema.Check], field: str, lowest: int, highest: int) -> None:
     for good in (lowest, highest, Int64(highest), 1.0):
         assert first_violation({field: good}, table) is None
@@ -59,7 +59,7 @@ def test_invalid_number_is_rejected(table: Mapping[str, schema.Check], field: st
 
 
 HELLO_NUMBERS = {
-    field: (lowest, highest) for table, field, lowest, highest in NUMBERS if table is schema.HELLO_NUMBERS_SCHEMA
+    field: (lowest, highest) for table, field, lowest, highest in NUMBER_FIELDS if table is schema.HELLO_NUMBERS_SCHEMA
 }
 
 
@@ -119,13 +119,13 @@ def test_malformed_reply_field_raises_protocol_error(
 
 def test_case_tables_cover_every_field_of_every_schema_table() -> None:
     tables = (
-        schema.ERROR_SCHEMA, schema.WRITE_CONCERN_ERROR_SCHEMA, schema.WRITE_ERROR_SCHEMA, schema.TIMES_SCHEMA,
+        schema.ERROR_SCHEMA, schema.WRITE_CONCERN_ERROR_SCHEMA, schema.WRITE_ERROR_SCHEMA, schema.SESSION_SCHEMA,
         schema.HELLO_SCHEMA, schema.HELLO_NUMBERS_SCHEMA,
     )  # fmt: skip
     for table in (*tables, schema.CURSOR_SCHEMA, schema.WRITE_SCHEMA):
-        covered_fields = {field for each, field, *_ in (*NUMBERS, *OTHER_FIELDS) if each is table}
+        covered_fields = {field for each, field, *_ in (*NUMBER_FIELDS, *OTHER_FIELDS) if each is table}
         assert covered_fields == table.keys()
-    assert schema.ERROR_SCHEMA.keys() | schema.TIMES_SCHEMA.keys() == schema.DRIVER_FIELDS
+    assert schema.ERROR_SCHEMA.keys() | schema.SESSION_SCHEMA.keys() == schema.DRIVER_FIELDS
 
 
 def test_schema_error_names_first_malformed_field() -> None:

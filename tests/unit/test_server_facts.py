@@ -26,20 +26,20 @@ SIZE_NAMES = ("max_bson_size", "max_message_size", "max_write_batch_size", "mess
 def server_facts_in(source: str) -> set[str]:
     tree = ast.parse(source)
     numbers = dict(_named_numbers(tree))
-    found: set[str] = set()
+    facts: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in LABELS:
-            found.add(f"label {node.value}")
+            facts.add(f"label {node.value}")
         elif isinstance(node, ast.Compare) and _contains_name(node, COMPARED_NAMES):
-            found |= {f"number {each}" for each in _numbers_in(node, numbers)}
+            facts |= {f"number {each}" for each in _numbers_in(node, numbers)}
         elif isinstance(node, ast.BinOp) and _contains_name(node, SIZE_NAMES):
-            found |= {f"size {each}" for each in _numbers_in(node, numbers)}
+            facts |= {f"size {each}" for each in _numbers_in(node, numbers)}
         elif isinstance(node, ast.Dict | ast.Set) and len(_codes_of(node)) > 1:
-            found |= {f"code {each}" for each in _codes_of(node)}
+            facts |= {f"code {each}" for each in _codes_of(node)}
         value = _number(node) if isinstance(node, ast.expr) else None
         if value in LARGE_SIZES:
-            found.add(f"size {value}")
-    return found
+            facts.add(f"size {value}")
+    return facts
 
 
 def _named_numbers(tree: ast.Module) -> Iterator[tuple[str, set[int]]]:
@@ -52,13 +52,13 @@ def _named_numbers(tree: ast.Module) -> Iterator[tuple[str, set[int]]]:
 
 def _numbers_in(expression: ast.expr, numbers_of_constants: dict[str, set[int]]) -> set[int]:
     """Return the integers in an expression and in the constants that it names, except -1, 0 and 1."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for node in ast.walk(expression):
         if isinstance(node, ast.Name) and node.id.isupper():
-            found |= numbers_of_constants.get(node.id, set())
+            numbers |= numbers_of_constants.get(node.id, set())
         elif (value := _number(node)) is not None:
-            found.add(value)
-    return found - {-1, 0, 1}
+            numbers.add(value)
+    return numbers - {-1, 0, 1}
 
 
 def _number(node: ast.AST) -> int | None:
@@ -86,8 +86,8 @@ def _codes_of(node: ast.Dict | ast.Set) -> set[int]:
 
 
 def test_server_facts_occur_only_in_their_package() -> None:
-    found = {path: server_facts_in(path.read_text(encoding="utf-8")) for path in FILES}
-    assert {path: facts for path, facts in found.items() if facts} == {}
+    facts_by_path = {path: server_facts_in(path.read_text(encoding="utf-8")) for path in FILES}
+    assert {path: facts for path, facts in facts_by_path.items() if facts} == {}
 
 
 @with_cases
@@ -102,8 +102,8 @@ def test_each_server_fact_is_used() -> None:
 
 
 def test_each_error_code_has_one_name() -> None:
-    named = [value for value in vars(codes).values() if isinstance(value, int)]
-    assert len(named) == len(set(named))
+    code_values = [value for value in vars(codes).values() if isinstance(value, int)]
+    assert len(code_values) == len(set(code_values))
 
 
 # The names and numbers come from the server's error_codes.yml and from the specifications.
@@ -115,23 +115,23 @@ RELEASES = {row["wire_version"]: row["release"] for row in rows(__file__, "relea
 def test_error_codes_match_server() -> None:
     sets = {name: value for name, value in vars(codes).items() if isinstance(value, frozenset) and name[0] != "_"}
     assert sets == CODE_SETS
-    alone = {name: value for name, value in vars(codes).items() if isinstance(value, int)}
+    all_codes = {name: value for name, value in vars(codes).items() if isinstance(value, int)}
     in_sets = frozenset().union(*sets.values())
-    assert {name: value for name, value in alone.items() if value not in in_sets or name in NAMED_CODES} == NAMED_CODES
+    assert {name: code for name, code in all_codes.items() if code not in in_sets or name in NAMED_CODES} == NAMED_CODES
 
 
 def test_wire_versions_match_releases() -> None:
     """Compare each wire version with the server release in the preceding comment of the module."""
     release = ""
-    found = {}
+    versions_by_name = {}
     for line in (ROOT / "_server_facts/wire_versions.py").read_text("utf-8").splitlines():
         if match := re.match(r"# MongoDB (\d+\.\d+)", line):
             release = match[1]
         elif match := re.match(r"(\w+) = (\d+)$", line):
-            found[match[1]] = int(match[2]), release
-    assert found.pop("MIN_SUPPORTED") == (8, "4.2") and found.pop("MAX_SUPPORTED")[0] == 29
-    assert len(found) > 10
-    for name, (version, release) in found.items():
+            versions_by_name[match[1]] = int(match[2]), release
+    assert versions_by_name.pop("MIN_SUPPORTED") == (8, "4.2") and versions_by_name.pop("MAX_SUPPORTED")[0] == 29
+    assert len(versions_by_name) > 10
+    for name, (version, release) in versions_by_name.items():
         assert RELEASES[version] == release, name
 
 

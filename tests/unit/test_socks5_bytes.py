@@ -12,11 +12,11 @@ from gmongo.wire.socks5 import Proxy, ProxyError, connect_through
 from gmongo.wire.transport import TransportError
 from tests.unit.test_numbers import NUMBERS
 
-PLAIN = Proxy(("proxy", 1080))
+PROXY = Proxy(("proxy", 1080))
 WITH_ACCOUNT = Proxy(("proxy", 1080), "user", "pässword")
-ACCOUNT = b"\x01\x04user\x09p\xc3\xa4ssword"
-LOCAL = bytes(4) + b"\x00\x07"  # address and port from which the proxy connects to the server
-GRANT_REPLY = b"\x05\x00\x00\x01" + LOCAL
+ACCOUNT_REQUEST = b"\x01\x04user\x09p\xc3\xa4ssword"
+BOUND_ADDRESS = bytes(4) + b"\x00\x07"  # address and port from which the proxy connects to the server
+GRANT_REPLY = b"\x05\x00\x00\x01" + BOUND_ADDRESS
 DB_REQUEST = b"\x05\x01\x00\x03\x02db" + b"\x69\x89"
 DB_HOST = ("db", 27017)
 
@@ -41,9 +41,14 @@ class FixedProxyTransport:
 @pytest.mark.parametrize(
     ("proxy", "destination", "replies", "sent_bytes"),
     [
-        (PLAIN, DB_HOST, b"\x05\x00" + GRANT_REPLY, b"\x05\x01\x00" + DB_REQUEST),
+        (PROXY, DB_HOST, b"\x05\x00" + GRANT_REPLY, b"\x05\x01\x00" + DB_REQUEST),
         (WITH_ACCOUNT, DB_HOST, b"\x05\x00" + GRANT_REPLY, b"\x05\x02\x00\x02" + DB_REQUEST),
-        (WITH_ACCOUNT, DB_HOST, b"\x05\x02\x01\x00" + GRANT_REPLY, b"\x05\x02\x00\x02" + ACCOUNT + DB_REQUEST),
+        (
+            WITH_ACCOUNT,
+            DB_HOST,
+            b"\x05\x02\x01\x00" + GRANT_REPLY,
+            b"\x05\x02\x00\x02" + ACCOUNT_REQUEST + DB_REQUEST,
+        ),
         (
             Proxy(("proxy", 1080), "user"),
             DB_HOST,
@@ -69,7 +74,8 @@ def test_connection_through_proxy_sends_expected_requests(
     ],
 )
 @pytest.mark.parametrize(
-    "bound_address_reply", [GRANT_REPLY, b"\x05\x00\x00\x03\x02ab\x00\x01", b"\x05\x00\x00\x04" + bytes(18)]
+    "bound_address_reply",
+    [GRANT_REPLY, b"\x05\x00\x00\x03\x02ab\x00\x01", b"\x05\x00\x00\x04" + bytes(18)],
 )
 @pytest.mark.parametrize("has_account", [False, True])
 def test_each_kind_of_destination_and_bound_address_is_accepted(
@@ -78,9 +84,9 @@ def test_each_kind_of_destination_and_bound_address_is_accepted(
     transport: Any = FixedProxyTransport(
         (b"\x05\x02\x01\x00" if has_account else b"\x05\x00") + bound_address_reply + b"rest"
     )
-    connect_through(WITH_ACCOUNT if has_account else PLAIN, transport, destination)
-    methods = b"\x05\x02\x00\x02" + ACCOUNT if has_account else b"\x05\x01\x00"
-    assert transport.sent == methods + b"\x05\x01\x00" + request_end and transport.unread_replies == b"rest"
+    connect_through(WITH_ACCOUNT if has_account else PROXY, transport, destination)
+    first_requests = b"\x05\x02\x00\x02" + ACCOUNT_REQUEST if has_account else b"\x05\x01\x00"
+    assert transport.sent == first_requests + b"\x05\x01\x00" + request_end and transport.unread_replies == b"rest"
 
 
 REFUSALS: Any = {**NUMBERS["wire.socks5"]["_REFUSALS"], 9: "refused with code 9"}  # type: ignore[dict-item]
@@ -89,20 +95,20 @@ REFUSALS: Any = {**NUMBERS["wire.socks5"]["_REFUSALS"], 9: "refused with code 9"
 @pytest.mark.parametrize(
     ("proxy", "destination", "replies", "reason"),
     [
-        (PLAIN, DB_HOST, b"\x04\x00", "the proxy does not speak SOCKS5 (version 4)"),
-        (PLAIN, DB_HOST, b"\x05\x00\x04\x00\x00\x01", "the proxy does not speak SOCKS5 (version 4)"),
+        (PROXY, DB_HOST, b"\x04\x00", "the proxy does not speak SOCKS5 (version 4)"),
+        (PROXY, DB_HOST, b"\x05\x00\x04\x00\x00\x01", "the proxy does not speak SOCKS5 (version 4)"),
         (
-            PLAIN, DB_HOST, b"\x05\xff",
+            PROXY, DB_HOST, b"\x05\xff",
             "the proxy requires a username and password, but gmongo offers the methods [0]",
         ),
         (WITH_ACCOUNT, DB_HOST, b"\x05\xff", "the proxy requires another method, but gmongo offers the methods [0, 2]"),
         (WITH_ACCOUNT, DB_HOST, b"\x05\x01", "the proxy requires the method 1, but gmongo offers the methods [0, 2]"),
-        (PLAIN, DB_HOST, b"\x05\x02", "the proxy requires the method 2, but gmongo offers the methods [0]"),
+        (PROXY, DB_HOST, b"\x05\x02", "the proxy requires the method 2, but gmongo offers the methods [0]"),
         (WITH_ACCOUNT, DB_HOST, b"\x05\x02\x01\x01", "the proxy rejected proxyUsername and proxyPassword"),
-        (PLAIN, DB_HOST, b"\x05\x00\x05\x00\x00\x02", "the reply of the proxy has an address of the unknown kind 2"),
-        (PLAIN, DB_HOST, b"\x05\x00\x05\x00\x00\x01\x00", "closed"),
-        (PLAIN, DB_HOST, b"", "closed"),
-        (PLAIN, ("h" * 256, 1), b"\x05\x00", "the host name is 256 bytes long, but SOCKS5 allows 255"),
+        (PROXY, DB_HOST, b"\x05\x00\x05\x00\x00\x02", "the reply of the proxy has an address of the unknown kind 2"),
+        (PROXY, DB_HOST, b"\x05\x00\x05\x00\x00\x01\x00", "closed"),
+        (PROXY, DB_HOST, b"", "closed"),
+        (PROXY, ("h" * 256, 1), b"\x05\x00", "the host name is 256 bytes long, but SOCKS5 allows 255"),
         (
             Proxy(("proxy", 1080), "u" * 256, "p"), DB_HOST, b"\x05\x02",
             "the username is 256 bytes long, but SOCKS5 allows 255",
@@ -111,7 +117,7 @@ REFUSALS: Any = {**NUMBERS["wire.socks5"]["_REFUSALS"], 9: "refused with code 9"
             Proxy(("proxy", 1080), "u", "p" * 256), DB_HOST, b"\x05\x02",
             "the password is 256 bytes long, but SOCKS5 allows 255",
         ),
-        *((PLAIN, DB_HOST, bytes([5, 0, 5, code, 0, 1]), f"db:27017: {text}") for code, text in REFUSALS.items()),
+        *((PROXY, DB_HOST, bytes([5, 0, 5, code, 0, 1]), f"db:27017: {text}") for code, text in REFUSALS.items()),
     ],
 )  # fmt: skip
 def test_refusal_or_invalid_reply_of_proxy_raises_proxy_error(
@@ -125,7 +131,7 @@ def test_refusal_or_invalid_reply_of_proxy_raises_proxy_error(
 @pytest.mark.parametrize("length", [0, 255])
 def test_host_name_of_up_to_255_bytes_is_sent(length: int) -> None:
     transport: Any = FixedProxyTransport(b"\x05\x00" + GRANT_REPLY)
-    connect_through(PLAIN, transport, ("h" * length, 1))
+    connect_through(PROXY, transport, ("h" * length, 1))
     assert transport.sent[6:] == b"\x03" + bytes([length]) + b"h" * length + b"\x00\x01"
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from gmongo import _clock
 from tests.unit.test_layers import MODULES
 
-_IMPORT_OF_TIME = re.compile(r"^\s*(from time import|import time\b)", re.MULTILINE)
+_TIME_IMPORT_RE = re.compile(r"^\s*(from time import|import time\b)", re.MULTILINE)
 FUNCTIONS_THAT_SET_CAUSE = {"self._store_error", "self._create_timeout_error", "malformed_reply_error"}
 
 
@@ -32,7 +32,7 @@ def test_only_clock_module_imports_time_module() -> None:
     others = {path: text for path, text in sources().items() if "testing" not in path.parts}
     del others[Path(_clock.__file__)]
     assert len(others) > 100
-    assert [str(path) for path, text in others.items() if _IMPORT_OF_TIME.search(text)] == []
+    assert [str(path) for path, text in others.items() if _TIME_IMPORT_RE.search(text)] == []
 
 
 def raise_statements_in_handlers(node: ast.AST, in_handler: bool = False) -> Iterator[ast.Raise]:
@@ -42,17 +42,17 @@ def raise_statements_in_handlers(node: ast.AST, in_handler: bool = False) -> Ite
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Raise) and in_handler and child.exc is not None:
             yield child
-        function = isinstance(child, (ast.FunctionDef, ast.Lambda))
+        is_function = isinstance(child, (ast.FunctionDef, ast.Lambda))
         yield from raise_statements_in_handlers(
-            child, not function and (in_handler or isinstance(child, ast.ExceptHandler))
+            child, not is_function and (in_handler or isinstance(child, ast.ExceptHandler))
         )
 
 
 def test_raise_in_exception_handler_has_from_clause() -> None:
     for file, text in sources().items():
         for each in raise_statements_in_handlers(ast.parse(text)):
-            made_by = ast.unparse(each.exc.func) if isinstance(each.exc, ast.Call) else ""
-            assert each.cause is not None or made_by in FUNCTIONS_THAT_SET_CAUSE, f"{file}:{each.lineno}"
+            called_function = ast.unparse(each.exc.func) if isinstance(each.exc, ast.Call) else ""
+            assert each.cause is not None or called_function in FUNCTIONS_THAT_SET_CAUSE, f"{file}:{each.lineno}"
 
 
 def is_overload(function: ast.FunctionDef) -> bool:
@@ -72,13 +72,13 @@ def parameter_defaults(function: ast.FunctionDef) -> dict[str, str]:
 def overloads_with_implementations(tree: ast.AST) -> list[tuple[ast.FunctionDef, ast.FunctionDef]]:
     pairs = []
     for node in ast.walk(tree):
-        waiting: list[ast.FunctionDef] = []
+        overloads: list[ast.FunctionDef] = []
         for each in getattr(node, "body", ()) if isinstance(node, (ast.Module, ast.ClassDef)) else ():
             if isinstance(each, ast.FunctionDef) and is_overload(each):
-                waiting.append(each)
-            elif waiting and isinstance(each, ast.FunctionDef):
-                pairs += [(overload, each) for overload in waiting]
-                waiting = []
+                overloads.append(each)
+            elif overloads and isinstance(each, ast.FunctionDef):
+                pairs += [(overload, each) for overload in overloads]
+                overloads = []
     return pairs
 
 
@@ -86,6 +86,6 @@ def test_overloads_have_parameter_defaults_of_implementation() -> None:
     for path, text in sources().items():
         for overload, function in overloads_with_implementations(ast.parse(text)) if "@overload" in text else ():
             assert overload.name == function.name
-            wrong = parameter_defaults(overload).items() - parameter_defaults(function).items()
-            wrong = {each for each in wrong if each[1] != "..."}
-            assert not wrong, f"{path}:{overload.lineno} has the wrong defaults {wrong}"
+            wrong_defaults = parameter_defaults(overload).items() - parameter_defaults(function).items()
+            wrong_defaults = {each for each in wrong_defaults if each[1] != "..."}
+            assert not wrong_defaults, f"{path}:{overload.lineno} has the wrong defaults {wrong_defaults}"

@@ -19,7 +19,10 @@ SIZES = [len(bson.encode(each)) for each in DOCUMENTS]
 
 
 def server_limits(
-    statement_bytes: int, max_statements: int = 100, max_statement_size: int = 1 << 20, max_document_size: int = 1 << 20
+    statement_bytes: int,
+    max_statements: int = 100,
+    max_statement_size: int = 1 << 20,
+    max_document_size: int = 1 << 20,
 ) -> Any:
     """Return the limits of a server. The arguments do not include the overhead of a command."""
     return SimpleNamespace(
@@ -32,15 +35,15 @@ def server_limits(
 
 def counts_per_message(hello: Hello, statements: Statements) -> list[int]:
     counts = []
-    place = 0
+    start = 0
     while True:
-        taken, encoded = statements.take(hello)
-        if not taken:
+        documents, encoded_documents = statements.take(hello)
+        if not documents:
             return counts
-        assert taken == DOCUMENTS[place : place + len(taken)]
-        assert encoded == [bson.encode(each) for each in taken]
-        counts.append(len(taken))
-        place += len(taken)
+        assert documents == DOCUMENTS[start : start + len(documents)]
+        assert encoded_documents == [bson.encode(each) for each in documents]
+        counts.append(len(documents))
+        start += len(documents)
 
 
 def expected_counts(statement_bytes: int, max_statements: int) -> list[int]:
@@ -79,7 +82,8 @@ def test_statement_above_message_size_raises_document_too_large(excess_bytes: in
         assert statements.take(server_limits(0, max_statement_size=message_size))[0] == DOCUMENTS[:1]
         return
     with pytest.raises(
-        DocumentTooLarge, match=rf"^BSON document too large \({SIZES[0]} bytes\) - the connected server"
+        DocumentTooLarge,
+        match=rf"^BSON document too large \({SIZES[0]} bytes\) - the connected server",
     ):
         statements.take(server_limits(0, max_statement_size=message_size))
 

@@ -28,20 +28,20 @@ from gmongo.wire.timeout import TimeLimit, interrupt_after
 
 @pytest.mark.parametrize(("loop_iterations", "finishes"), [(1, True), (2, False)])
 def test_block_may_run_for_one_loop_iteration_after_delayed_timer(loop_iterations, finishes, virtual_time):
-    done = []
+    finished_blocks = []
 
     def run_loop_iterations():
         with suppress(ValueError), interrupt_after(0.1, ValueError()):
             gevent.sleep(0.05)
             for _ in range(loop_iterations - 1):
                 gevent.sleep(0.01)
-            done.append(True)
+            finished_blocks.append(True)
 
     greenlet = gevent.spawn(run_loop_iterations)
     gevent.sleep(0)
     virtual_time.suspend(0.3)
     greenlet.join()
-    assert done == [True] * finishes
+    assert finished_blocks == [True] * finishes
 
 
 class LoopWithOneTimer:
@@ -70,8 +70,10 @@ class LoopWithOneTimer:
     st.sampled_from([0.2, 1.0, 3.0]),
     st.sampled_from([None, False, True]),
 )
-def test_limit_fires_within_two_loop_iterations(durations, seconds, arrived):
-    """If a reply has arrived, the limit is extended by the time for which the loop was blocked."""
+def test_limit_fires_within_two_loop_iterations(durations, seconds, has_reply):
+    """If a reply has arrived, the limit is extended by the delay of the event loop, at most
+    by `seconds`.
+    """
     loop, thrown = LoopWithOneTimer(), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gmongo.wire.timeout.get_hub", lambda: loop)
@@ -79,7 +81,7 @@ def test_limit_fires_within_two_loop_iterations(durations, seconds, arrived):
         patch.setattr("gmongo.wire.timeout.getcurrent", lambda: SimpleNamespace(throw=thrown.append))
         patch.setattr(_clock, "monotonic", lambda: loop.now)
         limit = recording_limit([])
-        limit.begin(seconds, None if arrived is None else SimpleNamespace(has_arrived=lambda: arrived))
+        limit.begin(seconds, None if has_reply is None else SimpleNamespace(has_arrived=lambda: has_reply))
         delays = []
         for length in itertools.cycle(durations):
             loop.now += length
@@ -90,27 +92,27 @@ def test_limit_fires_within_two_loop_iterations(durations, seconds, arrived):
                 break
     assert len(thrown) == 1
     delay = delays[0]
-    if delay <= 0.05 or arrived is False:
+    if delay <= 0.05 or has_reply is False:
         assert len(delays) == 1
-    elif arrived is None:
+    elif has_reply is None:
         assert loop.now <= seconds + delay + max(durations) + 1e-5
     else:
         assert seconds + delay + min(delay, seconds) - 1e-9 <= loop.now
         assert loop.now <= seconds + delay + min(delay, seconds) + max(durations) + 1e-5
 
 
-def recording_limit(expired):
-    """Return a time limit that appends its seconds to `expired` when it expires."""
+def recording_limit(expired_limits):
+    """Return a time limit that appends its seconds to `expired_limits` when it expires."""
 
     def make_error(seconds):
-        expired.append(seconds)
+        expired_limits.append(seconds)
         return ValueError("too late")
 
     return TimeLimit(make_error)
 
 
 def test_each_exchange_ends_after_its_own_timeout():
-    limit, errors = recording_limit(expired := []), []
+    limit, errors = recording_limit(expired_limits := []), []
     # Some deadlines are before the expiry of the running timer, and some are after the expiry.
     for seconds in (60, 0.02, 0.03, 60, 0.01):
         begin = monotonic()
@@ -122,25 +124,25 @@ def test_each_exchange_ends_after_its_own_timeout():
             assert monotonic() - begin >= seconds
         finally:
             limit.end()
-    assert (expired, errors) == ([0.02, 0.03, 0.01], ["too late"] * 3)
+    assert (expired_limits, errors) == ([0.02, 0.03, 0.01], ["too late"] * 3)
     limit.close()
 
 
 def test_timer_raises_no_error_after_end_of_exchange(virtual_time):
-    limit = recording_limit(expired := [])
+    limit = recording_limit(expired_limits := [])
     limit.begin(0.01)
     limit.end()
     gevent.sleep(0.03)
-    assert expired == []
+    assert expired_limits == []
     assert limit._timer is None  # the time limit has no timer, because no exchange runs
 
 
 def test_timeout_of_0_or_less_raises_at_begin_of_exchange():
-    limit = recording_limit(expired := [])
+    limit = recording_limit(expired_limits := [])
     for seconds in (0, -1):
         with pytest.raises(ValueError):
             limit.begin(seconds)
-    assert expired == [0, -1]
+    assert expired_limits == [0, -1]
 
 
 def test_timer_of_exchange_does_not_keep_event_loop_alive():
@@ -157,7 +159,7 @@ def test_timer_of_exchange_does_not_keep_dropped_connection_in_memory():
     connection = Connection(("127.0.0.1", 1))
     with pytest.raises(AutoReconnect):  # fails, because the connection has no socket
         connection.exchange(1, [b""], 60, bytes)
-    limit = connection._limit = TimeLimit(partial(_make_timeout_error, connection.address, connection._usual_limits))
+    limit = connection._limit = TimeLimit(partial(_make_timeout_error, connection.address, connection._usual_limit))
     limit.begin(60)
     limit.end()
     connection_ref = weakref.ref(connection)
@@ -168,7 +170,7 @@ def test_timer_of_exchange_does_not_keep_dropped_connection_in_memory():
 
 def test_closed_connection_stops_timer_of_exchange():
     connection = Connection(("127.0.0.1", 1))
-    limit = connection._limit = TimeLimit(partial(_make_timeout_error, connection.address, connection._usual_limits))
+    limit = connection._limit = TimeLimit(partial(_make_timeout_error, connection.address, connection._usual_limit))
     limit.begin(60)
     limit.end()
     connection.close()

@@ -12,7 +12,7 @@ from gmongo._traceback_scrub import clears_locals
 
 
 def function_in_module(module: str, source: str, **names: Any) -> Callable[..., Any]:
-    """Return the function `f` of a source code, in a module with the given name and variables."""
+    """Execute `source` in a module with the given name and variables, and return the function `f`."""
     namespace = {"__name__": module, **names}
     exec(source, namespace)
     function: Callable[..., Any] = namespace["f"]
@@ -69,9 +69,9 @@ def test_each_error_of_long_chain_is_visited_once() -> None:
     """Chain 200 errors by cause and by context, so that 2**200 paths exist in the chain."""
     error: Exception = ValueError()
     for _ in range(200):
-        following = ValueError()
-        following.__cause__ = following.__context__ = error
-        error = following
+        next_error = ValueError()
+        next_error.__cause__ = next_error.__context__ = error
+        error = next_error
 
     def fail(_: str) -> None:
         raise error
@@ -84,7 +84,9 @@ def test_frames_of_running_functions_keep_locals() -> None:
         with pytest.raises(ValueError):
             clears_locals(
                 function_in_module(
-                    "gmongo.x", "def f(value):\n    caller(value)", caller=function_in_module("gmongo.z", RAISING_CODE)
+                    "gmongo.x",
+                    "def f(value):\n    caller(value)",
+                    caller=function_in_module("gmongo.z", RAISING_CODE),
                 )
             )(value)
         assert value == "secret"

@@ -14,7 +14,7 @@ from gevent import GreenletExit
 from gmongo import _clock
 from gmongo.errors import AutoReconnect
 from gmongo.events.command import CommandEvents
-from gmongo.execution import traced_executor as observing
+from gmongo.execution import traced_executor as traced_executor_module
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation, OperationContext
 from gmongo.execution.operation_trace import Observer, Observers, Phase
@@ -27,7 +27,7 @@ class PingOperation(Operation):
 
 
 class RecordingObserver(Observer):
-    """An observer that records the calls of its methods, which raise the errors in ``raises``."""
+    """An observer that records its calls. A call raises the error in ``raises`` for the recorded name."""
 
     def __init__(self) -> None:
         self.received: list[Any] = []
@@ -88,7 +88,7 @@ class TracedScenario:
 
 
 @pytest.fixture
-def traced(monkeypatch: pytest.MonkeyPatch) -> TracedScenario:
+def scenario(monkeypatch: pytest.MonkeyPatch) -> TracedScenario:
     return TracedScenario(monkeypatch)
 
 
@@ -98,102 +98,102 @@ def session_with_transaction(in_transaction: bool) -> Any:
 
 @pytest.fixture(autouse=True)
 def use_session_as_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(observing, "state_of", lambda session: session)
+    monkeypatch.setattr(traced_executor_module, "state_of", lambda session: session)
 
 
-def test_observer_receives_start_and_end_of_successful_operation(traced: TracedScenario) -> None:
-    assert traced.executor.run(traced.operation, None, 5.0) == "result"
-    [(trace, session, deadline, timed)] = traced.traces
-    assert (trace.name, trace.attempts, session, deadline, timed) == ("ping", 1, None, 5.0, False)
-    assert traced.observer.received == [("started", None), ("ended", None)]
-    assert traced.operation.trace is None and traced.executor.observers.active is True
+def test_observer_receives_start_and_end_of_successful_operation(scenario: TracedScenario) -> None:
+    assert scenario.executor.run(scenario.operation, None, 5.0) == "result"
+    [(trace, session, deadline, times_decoding)] = scenario.traces
+    assert (trace.name, trace.attempts, session, deadline, times_decoding) == ("ping", 1, None, 5.0, False)
+    assert scenario.observer.received == [("started", None), ("ended", None)]
+    assert scenario.operation.trace is None and scenario.executor.observers.active is True
 
 
 @pytest.mark.parametrize("error", [AutoReconnect("x"), GreenletExit()])
-def test_observer_receives_error_of_failed_operation(traced: TracedScenario, error: BaseException) -> None:
-    traced.outcome = error
+def test_observer_receives_error_of_failed_operation(scenario: TracedScenario, error: BaseException) -> None:
+    scenario.outcome = error
     with pytest.raises(type(error)):
-        traced.executor.run(traced.operation)
+        scenario.executor.run(scenario.operation)
     selection_ended = ("wait_ended", Phase.SELECTION, 0.0, error)
-    assert traced.observer.received == [("started", None), selection_ended, ("ended", error)]
-    assert traced.operation.trace is None and not traced.reaped
+    assert scenario.observer.received == [("started", None), selection_ended, ("ended", error)]
+    assert scenario.operation.trace is None and not scenario.reaped
 
 
-def test_result_of_operation_is_reaped_if_observer_is_interrupted(traced: TracedScenario) -> None:
-    traced.observer.raises["ended"] = GreenletExit()
+def test_result_of_operation_is_reaped_if_observer_is_interrupted(scenario: TracedScenario) -> None:
+    scenario.observer.raises["ended"] = GreenletExit()
     with pytest.raises(GreenletExit):
-        traced.executor.run(traced.operation)
-    assert traced.reaped.pop() == "result"
-    traced.observer.raises.clear()
+        scenario.executor.run(scenario.operation)
+    assert scenario.reaped.pop() == "result"
+    scenario.observer.raises.clear()
     first = iter([GreenletExit()])
 
     def raise_at_first_call(trace: Any, error: Any) -> None:
         for each in first:
             raise each
 
-    traced.executor.observers.operation_ended = raise_at_first_call  # type: ignore[method-assign]
+    scenario.executor.observers.operation_ended = raise_at_first_call  # type: ignore[method-assign]
     with pytest.raises(GreenletExit):
-        traced.executor.run(traced.operation)
-    assert traced.reaped == ["result"]
+        scenario.executor.run(scenario.operation)
+    assert scenario.reaped == ["result"]
 
 
-def test_operation_has_no_trace_if_observer_is_disabled(traced: TracedScenario) -> None:
-    traced.observer.enabled = False
-    assert traced.executor.run(traced.operation) == "result"
-    assert traced.traces == [(None, None, None, False)] and traced.executor.observers.active is False
-    with traced.executor.operation_scope("x", traced.operation.context, None) as trace:
+def test_operation_has_no_trace_if_observer_is_disabled(scenario: TracedScenario) -> None:
+    scenario.observer.enabled = False
+    assert scenario.executor.run(scenario.operation) == "result"
+    assert scenario.traces == [(None, None, None, False)] and scenario.executor.observers.active is False
+    with scenario.executor.operation_scope("x", scenario.operation.context, None) as trace:
         assert trace is None
-    traced.executor._wait(5.0, traced.operation)
+    scenario.executor._wait(5.0, scenario.operation)
     transaction: Any = SimpleNamespace(observer_data="old")
-    traced.executor.transaction_started(transaction)
+    scenario.executor.transaction_started(transaction)
     assert transaction.observer_data is None
-    traced.executor.transaction_ended(transaction, None)
-    traced.executor._will_retry(traced.operation, AutoReconnect("x"))
-    assert traced.observer.received == []
+    scenario.executor.transaction_ended(transaction, None)
+    scenario.executor._will_retry(scenario.operation, AutoReconnect("x"))
+    assert scenario.observer.received == []
 
 
-def test_operation_inside_scope_uses_trace_of_scope(traced: TracedScenario) -> None:
+def test_operation_inside_scope_uses_trace_of_scope(scenario: TracedScenario) -> None:
     session = session_with_transaction(True)
-    with traced.executor.operation_scope("bulkWrite", traced.operation.context, session) as trace:
+    with scenario.executor.operation_scope("bulkWrite", scenario.operation.context, session) as trace:
         assert trace is not None and trace.summary == "bulkWrite db.c"
-        traced.operation.trace = trace
-        traced.observer.enabled = False
+        scenario.operation.trace = trace
+        scenario.observer.enabled = False
         for number in (1, 2):
-            traced.executor.run(traced.operation)
+            scenario.executor.run(scenario.operation)
             assert trace.attempts == number
-        assert traced.executor.observers.active is True
-    assert traced.observer.received == [("started", session.transaction), ("ended", None)]
-    traced.observer.enabled = True
+        assert scenario.executor.observers.active is True
+    assert scenario.observer.received == [("started", session.transaction), ("ended", None)]
+    scenario.observer.enabled = True
     admin = OperationContext("admin", "$cmd.aggregate")
     with (
         pytest.raises(KeyError) as caught,
-        traced.executor.operation_scope("bulkWrite", admin, session_with_transaction(False)) as trace,
+        scenario.executor.operation_scope("bulkWrite", admin, session_with_transaction(False)) as trace,
     ):
         assert trace is not None and trace.summary == "bulkWrite admin"
         raise KeyError
-    assert traced.observer.received[2:] == [("started", None), ("ended", caught.value)]
+    assert scenario.observer.received[2:] == [("started", None), ("ended", caught.value)]
 
 
 @pytest.mark.parametrize("seconds", [0.0, 2.0])
 @pytest.mark.parametrize("interruption", [None, GreenletExit()])
-def test_observer_receives_backoff_between_attempts(traced: TracedScenario, seconds: float, interruption: Any) -> None:
-    with traced.executor.operation_scope("x", traced.operation.context, None) as trace:
+def test_observer_receives_backoff_before_retry(scenario: TracedScenario, seconds: float, interruption: Any) -> None:
+    with scenario.executor.operation_scope("x", scenario.operation.context, None) as trace:
         assert trace is not None
-        traced.operation.trace = trace
-        traced.observer.received.clear()
+        scenario.operation.trace = trace
+        scenario.observer.received.clear()
         error = AutoReconnect("x")
         trace.begin_attempt()
-        traced.executor._will_retry(traced.operation, error)
-        assert traced.observer.received == [("wait_ended", Phase.SELECTION, 0.0, error), ("failed", error)]
-        traced.observer.received.clear()
-        traced.outcome = interruption
+        scenario.executor._will_retry(scenario.operation, error)
+        assert scenario.observer.received == [("wait_ended", Phase.SELECTION, 0.0, error), ("failed", error)]
+        scenario.observer.received.clear()
+        scenario.outcome = interruption
         if interruption is None:
-            traced.executor._wait(seconds, traced.operation)
-            assert traced.observer.received == ([("wait_ended", Phase.BACK_OFF, 0.0, None)] if seconds else [])
+            scenario.executor._wait(seconds, scenario.operation)
+            assert scenario.observer.received == ([("wait_ended", Phase.BACK_OFF, 0.0, None)] if seconds else [])
             assert trace.attempts == 2 and trace.waits_for is Phase.SELECTION
         else:
             with pytest.raises(GreenletExit):
-                traced.executor._wait(seconds, traced.operation)
-            assert (
-                traced.observer.received == [("wait_ended", Phase.BACK_OFF, 0.0, interruption)] and trace.attempts == 1
-            )
+                scenario.executor._wait(seconds, scenario.operation)
+            assert trace.attempts == 1 and scenario.observer.received == [
+                ("wait_ended", Phase.BACK_OFF, 0.0, interruption)
+            ]

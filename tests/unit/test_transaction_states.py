@@ -69,15 +69,15 @@ def test_transaction_continues_after_interrupted_commit_or_abort_unless_command_
         transaction = started_transaction()
         transaction.record_command()
         assert getattr(transaction, end)() is True
-        transaction.end_interrupted()
+        transaction.record_interrupted_end()
         assert transaction.state is State.IN_PROGRESS
         assert getattr(transaction, end)() is True
         end_state = transaction.state
         transaction.record_command()
-        transaction.end_interrupted()
+        transaction.record_interrupted_end()
         assert transaction.state is end_state
         transaction.start(transaction.settings)
-        transaction.end_interrupted()
+        transaction.record_interrupted_end()
         assert transaction.state is State.IN_PROGRESS
 
 
@@ -115,18 +115,18 @@ def test_observer_receives_end_of_transaction_unless_transaction_continues(
     executor, state = Mock(), Mock()
     state.transaction.active = transaction_is_active
     executor.run.side_effect = error
-    ending, operation = TransactionEnd(executor, state), Mock()
+    transaction_end, operation = TransactionEnd(executor, state), Mock()
     if error is None:
-        ending._run(operation, 5.0)
+        transaction_end._run(operation, 5.0)
     else:
         with pytest.raises(type(error)):
-            ending._run(operation, 5.0)
+            transaction_end._run(operation, 5.0)
     executor.run.assert_called_once_with(operation, state, 5.0)
     continues = isinstance(error, GreenletExit) and transaction_is_active
     assert [call.args for call in executor.transaction_ended.call_args_list] == (
         [] if continues else [(state.transaction, error)]
     )
-    assert state.transaction.end_interrupted.called is isinstance(error, GreenletExit)
+    assert state.transaction.record_interrupted_end.called is isinstance(error, GreenletExit)
 
 
 @pytest.mark.parametrize("sends_command", [False, True])

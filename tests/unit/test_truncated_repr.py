@@ -145,10 +145,10 @@ def test_short_repr_has_limited_length(value: Any) -> None:
     assert len(short(value)) < 4**6 * 40
 
 
-PLAIN = [1, -5, "a" * 100, "it's", None, True, 1.5, [1] * 10, (1,), {"a": 1}, {"b": [1, {"c": 2}]}, b"ab", [], {}, ""]
+VALUES = [1, -5, "a" * 100, "it's", None, True, 1.5, [1] * 10, (1,), {"a": 1}, {"b": [1, {"c": 2}]}, b"ab", [], {}, ""]
 
 
-@pytest.mark.parametrize("value", PLAIN, ids=repr)
+@pytest.mark.parametrize("value", VALUES, ids=repr)
 def test_short_repr_of_plain_value_equals_reprlib(value: Any) -> None:
     assert short(value) == reprlib.repr(value)
 

@@ -77,7 +77,10 @@ class TestKeywords:
 
     @with_cases
     def test_pymongo_3_option_error_names_successor(self, name: str, successor: str) -> None:
-        for use in (lambda: validate_keyword_options({name: "x"}), lambda: parse_uri(f"mongodb://h/?{name}=x")):
+        for use in (
+            lambda: validate_keyword_options({name: "x"}),
+            lambda: parse_uri(f"mongodb://h/?{name}=x"),
+        ):
             with pytest.raises(ConfigurationError, match=f"'{name}' of PyMongo 3: use {successor}"):
                 use()
 
@@ -115,7 +118,7 @@ class FixedDnsRecords:
 
 
 @pytest.fixture
-def records(monkeypatch: pytest.MonkeyPatch) -> Any:
+def install_records(monkeypatch: pytest.MonkeyPatch) -> Any:
     def install(*hosts: str, texts: tuple[str, ...] = ()) -> FixedDnsRecords:
         dns_records = FixedDnsRecords(list(hosts), list(texts))
         monkeypatch.setattr(srv, "lookup", dns_records)
@@ -126,27 +129,27 @@ def records(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 class TestSrv:
     @pytest.mark.requirement("LB-08", "LB-10", "LB-11")
-    def test_load_balanced_txt_option_conflicts_with_replica_set_of_uri(self, records: Any) -> None:
-        resolver = records("a.example.com", texts=("loadBalanced=true",))
+    def test_load_balanced_txt_option_conflicts_with_replica_set_of_uri(self, install_records: Any) -> None:
+        dns_records = install_records("a.example.com", texts=("loadBalanced=true",))
         with pytest.raises(ConfigurationError, match="loadBalanced"):
             parse_uri("mongodb+srv://x.example.com/?replicaSet=rs")
-        assert [record_type for _, record_type, _ in resolver.queries] == ["SRV", "TXT"]
+        assert [record_type for _, record_type, _ in dns_records.queries] == ["SRV", "TXT"]
 
     @with_cases
     def test_invalid_txt_record_raises_configuration_error(
-        self, records: Any, texts: tuple[str, ...], message: str
+        self, install_records: Any, texts: tuple[str, ...], message: str
     ) -> None:
-        records("a.example.com", texts=texts)
+        install_records("a.example.com", texts=texts)
         with pytest.raises(ConfigurationError) as caught:
             parse_uri("mongodb+srv://x.example.com")
         assert str(caught.value).startswith(message) and str(caught.value)
 
-    def test_background_srv_query_does_not_keep_event_loop_alive(self, records: Any) -> None:
-        resolver = records("a.example.com")
+    def test_background_srv_query_does_not_keep_event_loop_alive(self, install_records: Any) -> None:
+        dns_records = install_records("a.example.com")
         name = srv.srv_name("x.example.com", {})
         name.seeds()
         name.verified_hosts()
-        assert resolver.refs == [True, False]
+        assert dns_records.refs == [True, False]
 
 
 class TestLookup:
@@ -208,15 +211,15 @@ class TestLookup:
     def test_lookup_thread_destroys_its_hub_if_sockets_are_monkey_patched(
         self, query_place: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        ended: list[bool] = []
-        hub = SimpleNamespace(destroy=lambda destroy_loop: ended.append(destroy_loop))
+        destroy_calls: list[bool] = []
+        hub = SimpleNamespace(destroy=lambda destroy_loop: destroy_calls.append(destroy_loop))
         monkeypatch.setattr(srv, "get_hub", lambda: hub)
         monkeypatch.setattr(dns.resolver, "resolve", _resolver_that_raises(OSError("no name server")))
         for module in ("ssl", "socket"):
             monkeypatch.setattr(srv.monkey, "is_module_patched", module.__eq__)
             with pytest.raises(ConfigurationError):
                 srv.lookup("x.example.com", "SRV", 5)
-        assert ended == [True]
+        assert destroy_calls == [True]
 
 
 def _resolver_that_raises(error: Exception) -> Any:

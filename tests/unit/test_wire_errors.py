@@ -147,9 +147,9 @@ def test_encoder_does_not_copy_documents_of_message_above_64_kib(size: int, is_j
     whole_message = b"".join(buffers)
     assert struct.unpack_from("<i", whole_message)[0] == len(whole_message) == size
     assert len(buffers) == (1 if is_joined else 3)
-    alone = encode_single_document_op_msg(7, 0, EMPTY, b"documents\x00", documents[1] + EMPTY)
-    assert b"".join(alone) == b"".join(encode_op_msg(7, 0, EMPTY, [("documents", [documents[1] + EMPTY])]))
-    assert len(alone) == (1 if is_joined else 2)
+    other_buffers = encode_single_document_op_msg(7, 0, EMPTY, b"documents\x00", documents[1] + EMPTY)
+    assert b"".join(other_buffers) == b"".join(encode_op_msg(7, 0, EMPTY, [("documents", [documents[1] + EMPTY])]))
+    assert len(other_buffers) == (1 if is_joined else 2)
 
 
 def document_with_field(bson_type: int, value: bytes, name: bytes = b"cursor") -> bytes:
@@ -207,17 +207,17 @@ def batch_of(*sizes: int) -> Batch:
 
 @with_cases
 def test_batch_is_decoded_in_runs_of_32_kib(sizes: list[int], run_lengths: list[int]) -> None:
-    batch, again = batch_of(*sizes), batch_of(*sizes)
-    found = []
+    batch, second_batch = batch_of(*sizes), batch_of(*sizes)
+    decoded_runs = []
     while run := batch.decode_run():
-        found.append([len(document["x"]) for document in run])
-    assert [len(run) for run in found] == run_lengths and [size for run in found for size in run] == sizes
-    assert batch.decode_run() == [] and len(list(batch)) == len(sizes) == again.count()
-    ahead = 0
-    while again.decode_ahead():
-        ahead += 1
-    assert ahead == len(run_lengths)
-    assert [len(again.decode_run()) for _ in run_lengths] == run_lengths and again.count() == 0
+        decoded_runs.append([len(document["x"]) for document in run])
+    assert [len(run) for run in decoded_runs] == run_lengths and [size for run in decoded_runs for size in run] == sizes
+    assert batch.decode_run() == [] and len(list(batch)) == len(sizes) == second_batch.count()
+    ahead_count = 0
+    while second_batch.decode_ahead():
+        ahead_count += 1
+    assert ahead_count == len(run_lengths)
+    assert [len(second_batch.decode_run()) for _ in run_lengths] == run_lengths and second_batch.count() == 0
 
 
 @pytest.mark.parametrize("key", ["0", "1"])

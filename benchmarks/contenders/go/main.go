@@ -17,14 +17,14 @@ import (
 
 var background = context.Background()
 
-type given struct {
+type inputs struct {
 	Query, Change, Unsaved bson.M
 	Pipeline               bson.A
 }
 
 // Each caller has a change stream with its own events.
 type caller struct {
-	given
+	inputs
 	number   int
 	client   *mongo.Client
 	database *mongo.Database
@@ -133,10 +133,10 @@ func (c *caller) serve(path string) {
 		if _, err := io.ReadFull(stream, buffer); err != nil {
 			return // the stream has ended
 		}
-		wanted := binary.BigEndian.Uint32(buffer)
+		code := binary.BigEndian.Uint32(buffer)
 		var sum uint32
-		for count := wanted & 0xffffff; count > 0; count-- {
-			sum += c.run(wanted >> 24)
+		for count := code & 0xffffff; count > 0; count-- {
+			sum += c.run(code >> 24)
 		}
 		binary.BigEndian.PutUint32(buffer, sum)
 		must(stream.Write(buffer))
@@ -144,7 +144,7 @@ func (c *caller) serve(path string) {
 }
 
 func main() {
-	var documents given
+	var documents inputs
 	if err := bson.Unmarshal(must(os.ReadFile(os.Args[4])), &documents); err != nil {
 		panic(err)
 	}

@@ -4,19 +4,19 @@ import { connect } from "node:net";
 import { BSON, MongoClient } from "mongodb";
 
 const [uri, path, callers, file] = process.argv.slice(2);
-const given = BSON.deserialize(readFileSync(file));
+const documents = BSON.deserialize(readFileSync(file));
 const client = new MongoClient(uri);
 const database = client.db("benchmark");
 const one = database.collection("one");
 
 async function count(cursor) {
-  let found = 0;
-  for await (const _document of cursor) found++;
-  return found;
+  let total = 0;
+  for await (const _document of cursor) total++;
+  return total;
 }
 
 const drain = (collection) => count(database.collection(collection).find());
-const unsaved = () => ({ ...given.unsaved });
+const unsaved = () => ({ ...documents.unsaved });
 const bulk = database.collection("bulk");
 const writes = database.collection("transactions");
 
@@ -24,10 +24,10 @@ function transaction() {
   return client.withSession(async (session) => {
     session.startTransaction();
     await writes.insertOne(unsaved(), { session });
-    const found = await one.findOne(given.query, { session });
+    const document = await one.findOne(documents.query, { session });
     await writes.insertOne(unsaved(), { session });
     await session.commitTransaction();
-    return found === null ? 0 : 3;
+    return document === null ? 0 : 3;
   });
 }
 
@@ -43,19 +43,19 @@ async function changeStream(caller) {
 
 async function firstOperation() {
   const client = new MongoClient(uri);
-  const found = await client.db("benchmark").collection("one").findOne(given.query);
+  const document = await client.db("benchmark").collection("one").findOne(documents.query);
   await client.close();
-  return Number(found !== null);
+  return Number(document !== null);
 }
 
 const operations = [
-  async () => Number((await one.findOne(given.query)) !== null),
+  async () => Number((await one.findOne(documents.query)) !== null),
   async () => Number((await one.insertOne(unsaved())).acknowledged),
-  async () => (await one.updateOne(given.query, given.change)).matchedCount,
+  async () => (await one.updateOne(documents.query, documents.change)).matchedCount,
   () => drain("hundred"),
   () => drain("megabyte"),
   () => drain("large"),
-  () => count(database.collection("hundred").aggregate(given.pipeline)),
+  () => count(database.collection("hundred").aggregate(documents.pipeline)),
   async () => {
     const models = Array.from({ length: 1000 }, () => ({ insertOne: { document: unsaved() } }));
     return (await bulk.bulkWrite(models)).insertedCount;
@@ -70,9 +70,9 @@ async function call(_nothing, number) {
   const stream = connect(path);
   for await (const request of stream) {
     // A caller sends one request at a time, so the four bytes of a request arrive together.
-    const wanted = request.readUInt32BE();
+    const code = request.readUInt32BE();
     let sum = 0;
-    for (let count = wanted & 0xffffff; count > 0; count--) sum += await operations[wanted >>> 24](caller);
+    for (let count = code & 0xffffff; count > 0; count--) sum += await operations[code >>> 24](caller);
     const answer = Buffer.alloc(4);
     answer.writeUInt32BE(sum);
     stream.write(answer);

@@ -42,7 +42,7 @@ def run_command(
     """Run a command on the database ``admin`` through a new connection, and return the reply.
 
     :param credentials: the name and the password of a user of ``admin``, for SCRAM-SHA-256.
-    :param ca_file: the path of the certificate authority, for a server with TLS.
+    :param ca_file: the path of the CA certificate, for a server with TLS.
     :param timeout: seconds from the call to the reply.
     """
     resources: list[Transport | Race] = []

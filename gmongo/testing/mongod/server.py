@@ -19,7 +19,7 @@ from gmongo.testing.mongod.settings import HOST, Settings
 from gmongo.testing.process import TetheredProcess, create_scratch
 
 _CHECK_INTERVAL = 0.02  # seconds
-_SHOWN_LOG_LINES = 12
+_SHOWN_LOG_LINE_COUNT = 12
 _START_ID, _LISTENING_ID = 4615611, 23016  # the IDs of two messages in the log of mongod
 _FOLDER_ADVICE = "Let `path` or TMPDIR name a folder that this user may write to."
 _REMEDIES = (
@@ -209,8 +209,8 @@ class Server:
         return [_parse_log_line(line) for line in text.splitlines()]
 
     def _describe_log(self, log: list[dict[str, Any]]) -> str:
-        errors = [line for line in log[:-_SHOWN_LOG_LINES] if line.get("s") in ("E", "F")]
-        lines = [f"{line['msg']} {line.get('attr') or ''}".strip() for line in [*errors, *log[-_SHOWN_LOG_LINES:]]]
+        errors = [line for line in log[:-_SHOWN_LOG_LINE_COUNT] if line.get("s") in ("E", "F")]
+        lines = [f"{line['msg']} {line.get('attr') or ''}".strip() for line in [*errors, *log[-_SHOWN_LOG_LINE_COUNT:]]]
         text = "\n".join(line[:500] for line in lines)
         remedy = next((remedy for phrase, remedy in _REMEDIES if phrase in text.lower()), "")
         return f"{remedy} The log of mongod ends with:\n{text or '(nothing)'}".strip()

@@ -20,7 +20,7 @@ _OPLOG_MEGABYTES = "128"
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of all servers of an embedded database, which :class:`EmbeddedDatabase` describes."""
+    """The settings of all servers of an embedded database. :class:`EmbeddedDatabase` describes each setting."""
 
     port: int = 0  # port of the first server, or 0 for free ports
     fail_points: bool = True
@@ -38,12 +38,12 @@ class Settings:
                 raise ValueError("users must map names to passwords, and neither may be empty")
 
     @classmethod
-    def create(cls, owner: str, given: Mapping[str, Any]) -> Settings:
-        """Create the settings from the keyword arguments of the class `owner`, which error messages name."""
-        for name in given:
+    def create(cls, owner: str, arguments: Mapping[str, Any]) -> Settings:
+        """Create the settings from the keyword arguments of the class `owner`. Error messages name the class."""
+        for name in arguments:
             if name not in cls.__dataclass_fields__:
                 raise TypeError(f"{owner} has no setting {name!r}{did_you_mean(name, cls.__dataclass_fields__)}")
-        return cls(**given)
+        return cls(**arguments)
 
     def port_of(self, index: int) -> int:
         """Return the port of the server with this index. Return 0 if the server uses any free port."""
@@ -56,7 +56,7 @@ class Settings:
 
     @property
     def ca_file(self) -> str | None:
-        """The path of the certificate authority that a client needs. None if the servers do not use TLS."""
+        """The path of the CA certificate that a client needs. None if the servers do not use TLS."""
         return _load_certificates().ca_file if self.tls else None
 
     def uri(self, *addresses: str, replica_set: str | None = None) -> str:

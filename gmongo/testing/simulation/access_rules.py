@@ -65,7 +65,7 @@ def check_access(call: Call) -> None:
 # The first server version that accepts any type in the field ``comment``, by command.
 _ANY_COMMENT_VERSIONS = {"aggregate": (4, 4), "find": (4, 4), "count": (4, 4, 14), "distinct": (4, 4, 14)}
 _READ_CONCERN_LEVELS = frozenset({"local", "available", "majority", "linearizable", "snapshot"})
-_READ_PREFERENCES = frozenset({"primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"})
+_READ_PREFERENCE_MODES = frozenset({"primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"})
 
 
 def check_generic_fields(call: Call) -> None:
@@ -77,5 +77,5 @@ def check_generic_fields(call: Call) -> None:
     if level not in _READ_CONCERN_LEVELS:
         raise error(9, f"readConcern level {level!r} is not one of {sorted(_READ_CONCERN_LEVELS)}")
     mode = call.body.get("$readPreference", {}).get("mode", "primary")
-    if mode not in _READ_PREFERENCES:
-        raise error(2, f"$readPreference mode {mode!r} is not one of {sorted(_READ_PREFERENCES)}")
+    if mode not in _READ_PREFERENCE_MODES:
+        raise error(2, f"$readPreference mode {mode!r} is not one of {sorted(_READ_PREFERENCE_MODES)}")

@@ -34,7 +34,7 @@ class Cluster:
     limits: RateLimits = field(default_factory=RateLimits)
     log: CommandLog = field(default_factory=CommandLog)
     connection_numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
-    _change_streams: set[int] = field(default_factory=set)
+    _change_stream_ids: set[int] = field(default_factory=set)
 
     @property
     def version_text(self) -> str:
@@ -45,7 +45,7 @@ class Cluster:
         """Record the cursor ID if the command opened a change stream."""
         pipeline = body.get("pipeline")
         if pipeline and "$changeStream" in pipeline[0] and reply.get("cursor"):
-            self._change_streams.add(reply["cursor"]["id"])
+            self._change_stream_ids.add(reply["cursor"]["id"])
 
     def is_change_stream(self, cursor_id: int) -> bool:
-        return cursor_id in self._change_streams
+        return cursor_id in self._change_stream_ids

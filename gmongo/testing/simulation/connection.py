@@ -54,7 +54,7 @@ class Connection:
         self.greeted = False  # True after the first hello
         self.internal = False  # True if the client is a MongoDB server
         self.operations: Counter[str] = Counter()  # the number of received commands by command name
-        self._commits = False  # True if the last command was commitTransaction
+        self._last_command_is_commit = False  # True if the last command was commitTransaction
         self.compressors: list[str] = []
         self.authentication = Authentication(member.cluster.users, peer_certificate)
         # `closed_by_member` is set when the member closes the connection. If the client closes the
@@ -93,7 +93,7 @@ class Connection:
     def abort_transaction(self) -> None:
         """Abort the open transaction of this connection if a load balancer is in use."""
         # After `commitTransaction`, the client may retry the commit on another mongos.
-        if self.member.service_id is not None and not self._commits:
+        if self.member.service_id is not None and not self._last_command_is_commit:
             self.member.cluster.store.handle_connection_loss(self.number)
 
     def _end(self) -> None:
@@ -110,12 +110,12 @@ class Connection:
         self.close()
 
     def _read_frame(self) -> _Frame:
-        length, number, _response_to, opcode = HEADER.unpack(self._read(HEADER_SIZE))
+        length, request_id, _response_to, opcode = HEADER.unpack(self._read(HEADER_SIZE))
         if not HEADER_SIZE <= length <= _MAX_MESSAGE_SIZE:
             raise MalformedMessage(f"length {length}")
         if opcode not in _OPCODES:  # for example if the client sends a TLS handshake instead of a message
             raise MalformedMessage(f"opcode {opcode}")
-        return number, opcode, self._read(length - HEADER_SIZE)
+        return request_id, opcode, self._read(length - HEADER_SIZE)
 
     def _read(self, size: int) -> bytes:
         while len(self._unread) < size:
@@ -140,19 +140,19 @@ class Connection:
             _log.exception("the simulated deployment cannot reply to %s on %r", self.busy_with, self)
             self.close()
 
-    def _reply_to_frame(self, number: int, opcode: int, payload: bytes) -> None:
+    def _reply_to_frame(self, request_id: int, opcode: int, payload: bytes) -> None:
         compressor = None
         if opcode == OP_COMPRESSED:
             opcode, payload, compressor = compression.decompress(payload)
         try:
-            message = read_message(opcode, payload, number)
+            message = read_message(opcode, payload, request_id)
         except MalformedCommand as problem:
             reply = error(22, str(problem)).reply()
-            self._send("", write_reply(OP_MSG, next(_reply_numbers), number, 0, reply), None)
+            self._send("", write_reply(OP_MSG, next(_reply_numbers), request_id, 0, reply), None)
             return
-        self._reply_to_message(number, message, compressor)
+        self._reply_to_message(request_id, message, compressor)
 
-    def _reply_to_message(self, number: int, message: Message, compressor: compression.Compressor | None) -> None:
+    def _reply_to_message(self, request_id: int, message: Message, compressor: compression.Compressor | None) -> None:
         """Send a reply. Send a stream of replies if the client allows an exhaust stream."""
         body = message.body
         request = Request(next(iter(body), ""), body, message.database, self.member.address, self.number)
@@ -162,9 +162,9 @@ class Connection:
             raise CloseConnection  # the client has closed the connection, and needs no reply
         self.member.cluster.log.add(call.request, message.size)
         self.operations[call.name] += 1
-        self._commits = call.name == "commitTransaction"
+        self._last_command_is_commit = call.name == "commitTransaction"
         try:
-            self._execute_call(call, number, message, compressor)
+            self._execute_call(call, request_id, message, compressor)
         except BaseException:
             if self._streamed_cursor_id is not None:  # the connection ended during the exhaust stream
                 self.member.cluster.store.close_cursor(self._streamed_cursor_id)
@@ -173,23 +173,23 @@ class Connection:
             self._streamed_cursor_id = None
 
     def _execute_call(
-        self, call: Call, number: int, message: Message, compressor: compression.Compressor | None
+        self, call: Call, request_id: int, message: Message, compressor: compression.Compressor | None
     ) -> None:
         while True:
             self.busy_with = call.name
             reply = self.member.answer(call)
             if not message.wants_reply:
                 return
-            next_call = self._next_streamed_call(call, reply) if message.exhaust_allowed else None
+            next_call = self._create_streamed_call(call, reply) if message.exhaust_allowed else None
             flags = (MORE_TO_COME if next_call else 0) | message.flags & CHECKSUM_PRESENT  # as in replies of mongod
             reply_number = next(_reply_numbers) & 0x7FFFFFFF
-            self._send(call.name, write_reply(message.opcode, reply_number, number, flags, reply), compressor)
+            self._send(call.name, write_reply(message.opcode, reply_number, request_id, flags, reply), compressor)
             if next_call is None:
                 return
             self._streamed_cursor_id = next_call.body.get("getMore")
-            call, number = next_call, reply_number
+            call, request_id = next_call, reply_number
 
-    def _next_streamed_call(self, call: Call, reply: dict[str, Any]) -> Call | None:
+    def _create_streamed_call(self, call: Call, reply: dict[str, Any]) -> Call | None:
         """Return the next command of an exhaust stream, or None if the stream ends."""
         if not reply.get("ok"):
             return None

@@ -77,10 +77,10 @@ def _cause_fault(deployment: Deployment, number: int, name: str, arguments: list
     getattr(deployment.members[number], name)(*arguments, **kwargs)
 
 
-def _list_commands(deployment: Deployment, after: int) -> dict[str, Any]:
-    """Return the commands in the log, without the first `after` commands that the deployment received."""
+def _list_commands(deployment: Deployment, known_count: int) -> dict[str, Any]:
+    """Return the commands in the log, without the first `known_count` commands that the deployment received."""
     log = deployment.commands
-    new_commands = log[max(0, after - log.first) :]
+    new_commands = log[max(0, known_count - log.first) :]
     names = [field.name for field in dataclasses.fields(ReceivedCommand) if field.init]
     fields = [{name: getattr(command, name) for name in names} for command in new_commands]
     return {"first": log.first, "forgotten": log.forgotten, "enabled": log.enabled, "commands": fields}

@@ -32,7 +32,7 @@ _log = logging.getLogger("gmongo.testing")
 _NO_SIGNATURE = {"hash": Binary(bytes(20)), "keyId": Int64(0)}
 # The commands whose fields a server checks after fail points. For all other commands, a server checks
 # the fields first.
-_CHECKED_AFTER_FAIL_POINTS = ("saslStart", "saslContinue")
+_COMMANDS_CHECKED_AFTER_FAIL_POINTS = ("saslStart", "saslContinue")
 
 
 def list_command_names(cluster: Cluster) -> set[str]:
@@ -59,7 +59,7 @@ def answer(call: Call) -> dict[str, Any]:
             active_fail_point = call.member.fail_points.find(call)
             if active_fail_point is not None:
                 fail_points.apply_before(call, *active_fail_point)
-            if call.name in _CHECKED_AFTER_FAIL_POINTS:
+            if call.name in _COMMANDS_CHECKED_AFTER_FAIL_POINTS:
                 fields.check_command(call.request, call.cluster.version)
             reply = _execute(call, operation)
             if active_fail_point is not None:
@@ -81,7 +81,7 @@ def _check_command(call: Call) -> None:
     if is_known_command:
         fields.check_duplicates_and_api(call.request, call.cluster.version)
     stable_api.check_stable_api(call)
-    if is_known_command and call.name not in _CHECKED_AFTER_FAIL_POINTS:
+    if is_known_command and call.name not in _COMMANDS_CHECKED_AFTER_FAIL_POINTS:
         fields.check_command(call.request, call.cluster.version)
         check_generic_fields(call)
     check_access(call)
@@ -121,8 +121,8 @@ def _add_common_fields(call: Call, reply: dict[str, Any]) -> dict[str, Any]:
     """Return a copy of the reply with the fields that each reply may have: ``ok``, error labels, cluster time."""
     reply = dict(reply)
     reply.setdefault("ok", 1.0)
-    has_retryable_label = call.cluster.version >= STREAMS_AND_LABELS_VERSION
-    add_labels(call.request, reply, has_retryable_label)
+    supports_retryable_label = call.cluster.version >= STREAMS_AND_LABELS_VERSION
+    add_labels(call.request, reply, supports_retryable_label)
     if not reply["ok"]:
         reply = {name: reply[name] for name in ("errorLabels", "writeConcernError") if name in reply} | reply
     topology = call.cluster.topology

@@ -19,7 +19,7 @@ HEADER = struct.Struct("<iiii")
 _INT32 = struct.Struct("<i")
 _OP_REPLY_FIELDS = struct.Struct("<iqii")
 _MSG_FLAGS_AND_KIND = struct.Struct("<IB")
-_AWAIT_CAPABLE = 8
+_AWAIT_CAPABLE_FLAG = 8
 _REQUIRED_FLAG_BITS = 0xFFFF
 # The size in bytes of a value without a length field, by the number of the BSON type.
 _FIXED_SIZES = {1: 8, 6: 0, 7: 12, 8: 1, 9: 8, 10: 0, 16: 4, 17: 8, 18: 8, 19: 16, 127: 0, 255: 0}
@@ -110,7 +110,7 @@ def _read_op_msg(payload: bytes, request_id: int) -> Message:
             raise MalformedMessage(str(error)) from error
     body: dict[str, Any] | None = None
     repeated = None
-    arrays: dict[str, list[dict[str, Any]]] = {}
+    sequences: dict[str, list[dict[str, Any]]] = {}
     position = 4
     while position < end:
         (size,) = _INT32.unpack_from(payload, position + 1)
@@ -121,14 +121,14 @@ def _read_op_msg(payload: bytes, request_id: int) -> Message:
             body, repeated = _decode(section), _find_repeated_field(section)
         elif payload[position] == 1:
             name_end = section.index(0, 4)
-            arrays[section[4:name_end].decode()] = _decode(section[name_end + 1 :], bson.decode_all)
+            sequences[section[4:name_end].decode()] = _decode(section[name_end + 1 :], bson.decode_all)
         else:
             raise MalformedMessage(f"section kind {payload[position]} is not expected here")
         position += 1 + size
     if body is None:
         raise MalformedMessage("the message has no body")
-    repeated = next(iter(set(body) & set(arrays)), repeated)
-    return Message(OP_MSG, flags, {**body, **arrays}, _find_database(body), len(payload), repeated)
+    repeated = next(iter(set(body) & set(sequences)), repeated)
+    return Message(OP_MSG, flags, {**body, **sequences}, _find_database(body), len(payload), repeated)
 
 
 def _find_repeated_field(document: bytes) -> str | None:
@@ -178,7 +178,7 @@ def _convert_references(value: Any) -> Any:
 def write_reply(opcode: int, reply_id: int, response_to: int, flags: int, reply: Mapping[str, Any]) -> bytes:
     """Return the bytes of a reply to a request with this opcode. The flag CHECKSUM_PRESENT adds a checksum."""
     if opcode == OP_QUERY:
-        fields, opcode = _OP_REPLY_FIELDS.pack(_AWAIT_CAPABLE, 0, 0, 1), OP_REPLY
+        fields, opcode = _OP_REPLY_FIELDS.pack(_AWAIT_CAPABLE_FLAG, 0, 0, 1), OP_REPLY
     else:
         fields = _MSG_FLAGS_AND_KIND.pack(flags, 0)
     message = fields + bson.encode(reply)

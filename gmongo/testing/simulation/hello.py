@@ -25,7 +25,7 @@ def reply_to_hello(call: Call) -> dict[str, Any]:
     elif call.name == "hello":
         raise error(59, "no such command: 'hello'")
     if not call.connection.greeted:
-        _check_first_hello(call)
+        _accept_first_hello(call)
     member = call.member
     role = member.cluster.topology.describe(member)
     if call.name != "hello":
@@ -64,7 +64,7 @@ def _await_change(call: Call) -> None:
     call.member.await_change(version, max_await_ms / 1000)
 
 
-def _check_first_hello(call: Call) -> None:
+def _accept_first_hello(call: Call) -> None:
     connection, body = call.connection, call.body
     if call.member.service_id is not None and not body.get("loadBalanced"):
         message = "The server is being accessed through a load balancer, but this driver does not have load balancing"

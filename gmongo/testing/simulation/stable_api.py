@@ -50,9 +50,9 @@ def check_stable_api(call: Call) -> None:
     if version is None:
         _check_missing_version(call)
         return
-    accepted = ("1", "2") if call.member.parameters["acceptApiVersion2"] else ("1",)
-    if version not in accepted:
-        raise error(322, f'API version must be {" or ".join(accepted)}, not "{version}"')
+    accepted_versions = ("1", "2") if call.member.parameters["acceptApiVersion2"] else ("1",)
+    if version not in accepted_versions:
+        raise error(322, f'API version must be {" or ".join(accepted_versions)}, not "{version}"')
     if body.get("apiStrict"):
         _check_strict(call, version)
     if body.get("apiDeprecationErrors") and call.name in _DEPRECATED_COMMANDS[version]:

@@ -39,7 +39,7 @@ _OTHER_DRIVERS = frozenset({"pymongo", "motor"})
 # The packages whose functions can block a thread.
 _BLOCKERS = frozenset({"asyncio", "concurrent", "queue", "selectors", "socket", "ssl", "threading", *_OTHER_DRIVERS})
 _CHECK_INTERVAL = 0.25  # seconds
-_REQUIRED_CHECKS = 5  # A thread counts as blocked after this number of consecutive checks.
+_REQUIRED_CHECK_COUNT = 5  # A thread counts as blocked after this number of consecutive checks.
 _REQUEST_TIMEOUT = 1.0  # seconds
 _OPERATION_FAILED_CODE = 96
 
@@ -73,7 +73,7 @@ def _run_watcher() -> None:
         del listeners
         check_counts = {port: check_counts.get(port, 0) + 1 for port in blocked_listeners}
         for port, listener in blocked_listeners.items():
-            if check_counts[port] >= _REQUIRED_CHECKS:
+            if check_counts[port] >= _REQUIRED_CHECK_COUNT:
                 _log.error(MESSAGE)
                 for sock in listener.accept_waiting():
                     _reply_with_error(sock)
@@ -88,13 +88,13 @@ def _is_in_blocking_code(thread_id: int) -> bool:
 
 
 def _reply_with_error(sock: Any) -> None:
-    """Reply to the first request of a client. A client that uses TLS cannot read the reply."""
+    """Reply with an error to the first request of a client. A client that uses TLS cannot read the reply."""
     sock.settimeout(_REQUEST_TIMEOUT)
     try:
-        length, number, _response_to, opcode = HEADER.unpack(receive_exactly(sock, HEADER_SIZE))
+        length, request_id, _response_to, opcode = HEADER.unpack(receive_exactly(sock, HEADER_SIZE))
         message = read_message(opcode, receive_exactly(sock, length - HEADER_SIZE))
         error_reply = {"ok": 0.0, "errmsg": MESSAGE, "code": _OPERATION_FAILED_CODE, "codeName": "OperationFailed"}
-        sock.sendall(write_reply(message.opcode, 1, number, 0, error_reply))
+        sock.sendall(write_reply(message.opcode, 1, request_id, 0, error_reply))
     except (OSError, MalformedMessage, MalformedCommand):
         pass
     finally:

@@ -30,7 +30,7 @@ class TlsStream:
         self._socket = sock
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
-        self._sending = Semaphore()
+        self._send_lock = Semaphore()
         while True:
             try:
                 self._tls.do_handshake()
@@ -77,6 +77,6 @@ class TlsStream:
         return bool(data)
 
     def _flush(self) -> None:
-        with self._sending:  # a greenlet in `recv` and a greenlet in `sendall` may both send TLS records
+        with self._send_lock:  # a greenlet in `recv` and a greenlet in `sendall` may both send TLS records
             if data := self._outgoing.read():
                 self._socket.sendall(data)

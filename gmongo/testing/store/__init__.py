@@ -48,7 +48,7 @@ class Store:
         return session is not None and session.number == request.transaction_number and session.reply is not None
 
     def record_sharding(self, database: str, name: str, key: Any) -> None:
-        """Publish the event ``shardCollection`` of a collection, and create a missing collection."""
+        """Create the collection if it is missing, and publish its event ``shardCollection``."""
         state = self._state
         collection = state.catalog.get((database, name)) or state.create(database, name, {})
         state.tick()

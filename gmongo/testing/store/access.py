@@ -54,12 +54,12 @@ class Access:
         Return True if the method waited.
         """
         has_waited = False
-        while (transaction := self._find_locker(collection, document, old)) is not None:
+        while (transaction := self._find_lock_owner(collection, document, old)) is not None:
             has_waited = True
             self._await_transaction(transaction, pace)
         return has_waited
 
-    def _find_locker(self, collection: Collection, document: Document, old: Document | None) -> object | None:
+    def _find_lock_owner(self, collection: Collection, document: Document, old: Document | None) -> object | None:
         if not collection.entry_locks:
             return None
         entries = find_new_entries(collection, document, old)
@@ -109,7 +109,7 @@ class Access:
             raise create_write_conflict()
 
     def _check_entries_unlocked(self, collection: Collection, document: Document, old: Document | None) -> None:
-        if self._find_locker(collection, document, old) is not None:
+        if self._find_lock_owner(collection, document, old) is not None:
             raise create_write_conflict()
 
 
@@ -173,5 +173,5 @@ def store_remove(
 def _publish(state: State, collection: Collection, kind: str, order: int, **fields: Any) -> None:
     has_pre_images = bool(collection.options.get("changeStreamPreAndPostImages", {}).get("enabled"))
     state.publish(
-        kind, collection.database, collection.name, order, uuid=collection.uuid, pre_images=has_pre_images, **fields
+        kind, collection.database, collection.name, order, uuid=collection.uuid, has_pre_images=has_pre_images, **fields
     )

@@ -81,7 +81,7 @@ class Update:
             updated = copy_value(self.spec)
         if self.has_operators and "_id" in document and "_id" not in updated:
             raise immutable_field("Performing an update on the path '_id' would modify the immutable field '_id'")
-        return _add_identity(updated, document, is_insert)
+        return _add_id(updated, document, is_insert)
 
     def find_whole_paths(self, document: Document, updated: Document) -> frozenset[str] | None:
         """Return the paths of the values that change streams show completely.
@@ -95,7 +95,7 @@ class Update:
             return None
         whole_paths = {""}
         for parts, name, _ in self._edits:
-            if name == "$push" and not self._has_modifiers(parts):
+            if name == "$push" and not self._has_moving_modifiers(parts):
                 continue
             for path in self._find_paths(document, parts):
                 new = find_value(updated, path)
@@ -106,7 +106,7 @@ class Update:
                     whole_paths.add(".".join(path))
         return frozenset(whole_paths)
 
-    def _has_modifiers(self, parts: Sequence[str]) -> bool:
+    def _has_moving_modifiers(self, parts: Sequence[str]) -> bool:
         """Return True if the ``$push`` to a path has a modifier that can move or remove elements."""
         operand = self.spec["$push"][".".join(parts)]
         return isinstance(operand, dict) and not _MOVING_MODIFIERS.isdisjoint(operand)
@@ -167,18 +167,18 @@ class Update:
         return [index for index, element in enumerate(array) if match(element)]
 
 
-def _add_identity(updated: Document, document: Document, is_insert: bool) -> Document:
+def _add_id(updated: Document, document: Document, is_insert: bool) -> Document:
     if "_id" not in document:
         return updated
-    identity = updated.get("_id", MISSING)
-    if identity is MISSING:
+    new_id = updated.get("_id", MISSING)
+    if new_id is MISSING:
         return {"_id": document["_id"], **updated}
-    if not are_equal(identity, document["_id"]):
+    if not are_equal(new_id, document["_id"]):
         if is_insert:
             raise immutable_field("Performing an update on the path '_id' would modify the immutable field '_id'")
         raise immutable_field("After applying the update, the (immutable) field '_id' was found to have been altered "
-                              f"to _id: {identity!r}")  # fmt: skip
-    return {"_id": identity, **updated}
+                              f"to _id: {new_id!r}")  # fmt: skip
+    return {"_id": new_id, **updated}
 
 
 def _check_replacement(spec: Document) -> None:

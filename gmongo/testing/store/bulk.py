@@ -89,13 +89,13 @@ def _run_operation(operation: Document, index: int, targets: list[Target], count
         failure = {"ok": 0.0, "idx": index, "code": error.code, "errmsg": error.message, "n": 0, **error.fields}
         return {**failure, "nModified": 0} if kind == "update" else failure
     result: Document = {"ok": 1.0, "idx": index, "n": outcome.matched_count}
-    is_upsert = outcome.upserted is not MISSING
+    is_upsert = outcome.upserted_id is not MISSING
     counts["nUpserted" if is_upsert else _COUNT_FIELDS_BY_KIND[kind]] += outcome.matched_count
     counts["nModified"] += outcome.modified_count
     if kind == "update":
         result["nModified"] = outcome.modified_count
         if is_upsert:
-            result["upserted"] = {"_id": outcome.upserted}
+            result["upserted"] = {"_id": outcome.upserted_id}
     return result
 
 

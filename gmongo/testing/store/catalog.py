@@ -11,7 +11,7 @@ from gmongo.testing.store.creation import check_view, parse_options
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import illegal_operation, invalid_namespace, invalid_options, namespace_not_found
-from gmongo.testing.store.index import create_identity_index
+from gmongo.testing.store.index import create_id_index
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.replies import create_list_reply
@@ -112,7 +112,7 @@ def _describe_collection(collection: Collection) -> Document:
         return {**description, "info": {"readOnly": True}}
     if collection.kind == "timeseries":
         return {**description, "info": {"readOnly": False}}
-    return {**description, "info": info, "idIndex": create_identity_index(collection.collation).describe()}
+    return {**description, "info": info, "idIndex": create_id_index(collection.collation).describe()}
 
 
 def list_databases(context: CommandContext) -> Document:

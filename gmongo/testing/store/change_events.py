@@ -50,8 +50,8 @@ class EventConverter:
     def _create_catalog_fields(self, event: Event) -> Document:
         fields = dict(event.extra)
         if event.kind == "rename" and self.options.get("showExpandedEvents"):
-            dropped = fields.pop("dropTarget", None)
-            fields["operationDescription"] = {"to": fields["to"], **({"dropTarget": dropped} if dropped else {})}
+            dropped_id = fields.pop("dropTarget", None)
+            fields["operationDescription"] = {"to": fields["to"], **({"dropTarget": dropped_id} if dropped_id else {})}
         fields.pop("dropTarget", None)
         if "nsType" in fields and self.state.version < (8, 1):
             del fields["nsType"]
@@ -63,7 +63,7 @@ class EventConverter:
             return {}
         if mode == "updateLookup":
             return {"fullDocument": _find_current_document(self.state, event)}
-        if event.pre_images:
+        if event.has_pre_images:
             return {"fullDocument": event.after}
         if mode == "required":
             raise _create_image_error("post-image")
@@ -73,7 +73,7 @@ class EventConverter:
         mode = self.options.get("fullDocumentBeforeChange", "off")
         if mode == "off":
             return {}
-        if event.pre_images:
+        if event.has_pre_images:
             return {"fullDocumentBeforeChange": event.before}
         if mode == "required":
             raise _create_image_error("pre-image")

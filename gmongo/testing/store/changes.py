@@ -36,9 +36,11 @@ _ALLOWED_STAGES = frozenset({"$addFields", "$match", "$project", "$replaceRoot",
 _SPLIT_STAGE = "$changeStreamSplitLargeEvent"
 _SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
 # The types of events that a stream shows only with the option showExpandedEvents.
-_EXTRA_EVENTS = frozenset({"create", "createIndexes", "dropIndexes", "modify", "shardCollection"})
+_EXPANDED_EVENTS = frozenset({"create", "createIndexes", "dropIndexes", "modify", "shardCollection"})
 # The types of events that end a change stream, by the level of the stream.
-_ENDING = {"collection": frozenset({"drop", "rename"}), "database": frozenset({"dropDatabase"}), "cluster": frozenset()}
+_ENDING_EVENTS = {
+    "collection": frozenset({"drop", "rename"}), "database": frozenset({"dropDatabase"}), "cluster": frozenset()
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Scope:
         return self.level == "database" or self.collection in (event.collection, target)
 
     def is_ended_by(self, event: Event) -> bool:
-        return event.kind in _ENDING[self.level]
+        return event.kind in _ENDING_EVENTS[self.level]
 
 
 def open_change_stream(context: CommandContext) -> ChangeStreamCursor:
@@ -141,7 +143,7 @@ class ChangeStreamCursor(Cursor):
         documents: list[Document] = []
         # Other greenlets may add events during the loop.
         size, end_position = 0, create_position_after(self._state.now())
-        for position, event in pace.iterate(self._find_pending()):
+        for position, event in pace.iterate(self._find_pending_events()):
             document = self._create_document(position, event)
             if document is not None:
                 size += len(bson.encode(document))
@@ -157,7 +159,7 @@ class ChangeStreamCursor(Cursor):
         self._position = max(self._position, end_position)
         return documents
 
-    def _find_pending(self) -> Iterator[tuple[Position, Event]]:
+    def _find_pending_events(self) -> Iterator[tuple[Position, Event]]:
         """Yield new events, and an invalidation after each event that ends the stream."""
         last_event = self._state.oplog.event_at(self._position)
         if last_event is not None and self._ends(last_event):
@@ -177,7 +179,7 @@ class ChangeStreamCursor(Cursor):
         """Return the document that the stream shows for an event. Return None if the stream does not show the event."""
         if position.kind == AFTER_INVALIDATION:
             document = self._converter.create_invalidation(position, event)
-        elif not self._scope.covers(event) or (event.kind in _EXTRA_EVENTS and not self._shows_expanded_events):
+        elif not self._scope.covers(event) or (event.kind in _EXPANDED_EVENTS and not self._shows_expanded_events):
             return None
         else:
             document = self._converter.create_document(position, event)

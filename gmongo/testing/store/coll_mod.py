@@ -20,48 +20,48 @@ from gmongo.testing.unsupported import not_supported
 
 _INDEX_OPTIONS = ("expireAfterSeconds", "hidden", "unique", "prepareUnique")
 _MAX_SECONDS = 2**31 - 1
-# The defaults of the validation options. If `collMod` sets a validator or an option, both options are stored.
+# The defaults of the validation options. If `collMod` sets a validator or one of the options, both options are stored.
 _DEFAULTS = {"validationLevel": "strict", "validationAction": "error"}
 
 
 def modify_collection(context: CommandContext) -> Document:
     """Execute ``collMod``."""
     collection = context.require_collection()
-    requested = {
+    changes = {
         name: value for name, value in context.body.items() if name in TABLE["collMod"].fields and value is not None
     }
-    del requested["collMod"]
+    del changes["collMod"]
     refused_options = {"cappedSize", "cappedMax", "dryRun", "expireAfterSeconds", "pipeline", "timeseries", "viewOn"}
-    if collection.is_view or not refused_options.isdisjoint(requested):
+    if collection.is_view or not refused_options.isdisjoint(changes):
         raise not_supported("an unsupported option of collMod")
-    index = requested.pop("index", None)
-    options = _complete_options(collection, requested)
-    check_contents(requested)
+    index = changes.pop("index", None)
+    options = _complete_options(collection, changes)
+    check_contents(changes)
     reply = _modify_index(collection, index, context.pace) if index is not None else {}
     result = {name: value for name, value in {**collection.options, **options}.items() if not is_default(name, value)}
     collection.options = {name: result[name] for name in sorted(result, key=OPTION_ORDER.split().index)}
     context.state.tick()
-    fields = {"operationDescription": dict(requested) if index is None else {"index": index}}
+    fields = {"operationDescription": dict(changes) if index is None else {"index": index}}
     context.state.publish("modify", collection.database, collection.name, uuid=collection.uuid, extra=fields)
     return reply
 
 
-def _complete_options(collection: Collection, requested: Document) -> Document:
-    """Return the requested options, completed with the defaults of the validation options."""
-    if not {"validator", *_DEFAULTS} & set(requested):
-        return requested
-    defaults = {name: requested.get(name) or collection.options.get(name, value) for name, value in _DEFAULTS.items()}
-    return {**requested, **defaults}
+def _complete_options(collection: Collection, changes: Document) -> Document:
+    """Return the changes, completed with the defaults of the validation options."""
+    if not {"validator", *_DEFAULTS} & set(changes):
+        return changes
+    defaults = {name: changes.get(name) or collection.options.get(name, value) for name, value in _DEFAULTS.items()}
+    return {**changes, **defaults}
 
 
 def _modify_index(collection: Collection, spec: Document, pace: Pace) -> Document:
     names = {name for name, value in spec.items() if value is not None} & set(_INDEX_OPTIONS)
     if len(names) != 1 or ("name" in spec) == ("keyPattern" in spec):
         raise malformed("the index of collMod")
-    requested = spec.get("name", spec.get("keyPattern"))
-    index = next(iter(find_indexes(collection, requested)), None)
+    name_or_keys = spec.get("name", spec.get("keyPattern"))
+    index = next(iter(find_indexes(collection, name_or_keys)), None)
     if index is None:
-        raise index_not_found(f"cannot find index {requested} for ns {collection.namespace}")
+        raise index_not_found(f"cannot find index {name_or_keys} for ns {collection.namespace}")
     (name,) = names
     value, old_value = spec[name], index.options.get(name)
     reply: Document = {}

@@ -23,7 +23,7 @@ class Command:
     run: Callable[[CommandContext], Document]  # the function that executes the command
     in_transactions: bool = False  # True if a transaction accepts the command
     is_retryable: bool = False  # True if the command can be a retryable write, which has a transaction number
-    is_read: bool = False  # True if the command accepts all read concern levels except `snapshot`
+    accepts_read_concern: bool = False  # True if the command accepts all read concern levels except `snapshot`
     accepts_snapshot: bool = False  # True if the command accepts `snapshot` outside of transactions
 
 
@@ -36,31 +36,31 @@ def _aggregate(context: CommandContext) -> Document:
 
 _COMMANDS = (
     Command("abortTransaction", end_transactions.refuse_outside_transaction, in_transactions=True),
-    Command("aggregate", _aggregate, in_transactions=True, is_read=True, accepts_snapshot=True),
+    Command("aggregate", _aggregate, in_transactions=True, accepts_read_concern=True, accepts_snapshot=True),
     Command("bulkWrite", bulk_write, in_transactions=True, is_retryable=True),
     Command("collMod", coll_mod.modify_collection),
     Command("collStats", diagnostics.compute_collection_stats),
     Command("commitTransaction", end_transactions.refuse_outside_transaction, in_transactions=True),
-    Command("count", reads.count, is_read=True),
+    Command("count", reads.count, accepts_read_concern=True),
     Command("create", catalog.create, in_transactions=True),
     Command("createIndexes", indexes.create_indexes, in_transactions=True),
     Command("createSearchIndexes", refuse_search_index_command),
     Command("dbStats", diagnostics.compute_database_stats),
     Command("delete", writes.delete, in_transactions=True, is_retryable=True),
-    Command("distinct", reads.distinct, in_transactions=True, is_read=True, accepts_snapshot=True),
+    Command("distinct", reads.distinct, in_transactions=True, accepts_read_concern=True, accepts_snapshot=True),
     Command("drop", catalog.drop),
     Command("dropDatabase", catalog.drop_database),
     Command("dropIndexes", indexes.drop_indexes),
     Command("dropSearchIndex", refuse_search_index_command),
     Command("endSessions", end_transactions.end_sessions),
-    Command("explain", explain, is_read=True),
-    Command("find", reads.find, in_transactions=True, is_read=True, accepts_snapshot=True),
+    Command("explain", explain, accepts_read_concern=True),
+    Command("find", reads.find, in_transactions=True, accepts_read_concern=True, accepts_snapshot=True),
     Command("findAndModify", find_and_modify, in_transactions=True, is_retryable=True),
-    Command("getMore", get_more, in_transactions=True, is_read=True, accepts_snapshot=True),
+    Command("getMore", get_more, in_transactions=True, accepts_read_concern=True, accepts_snapshot=True),
     Command("insert", writes.insert, in_transactions=True, is_retryable=True),
     Command("killAllSessions", end_transactions.kill_all_sessions),
     Command("killAllSessionsByPattern", end_transactions.kill_all_sessions),
-    Command("killCursors", kill_cursors, in_transactions=True, is_read=True, accepts_snapshot=True),
+    Command("killCursors", kill_cursors, in_transactions=True, accepts_read_concern=True, accepts_snapshot=True),
     Command("killSessions", end_transactions.kill_sessions),
     Command("listCollections", catalog.list_collections),
     Command("listDatabases", catalog.list_databases),

@@ -13,7 +13,7 @@ from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.environment import Environment
 from gmongo.testing.store.errors import bad_value, malformed
 from gmongo.testing.store.fields import TABLE
-from gmongo.testing.store.index_specs import same_keys
+from gmongo.testing.store.index_specs import keys_match
 from gmongo.testing.store.matching import RESTRICTED_OPERATORS, check_allowed, compile_filter
 from gmongo.testing.store.output import OUTPUT_STAGES
 from gmongo.testing.store.stages import compile_pipeline
@@ -23,7 +23,7 @@ from gmongo.testing.unsupported import not_supported
 _VALIDATION_ACTIONS = ("error", "warn", "errorAndLog")
 _VALIDATION_LEVELS = ("strict", "off", "moderate")
 _MAX_CAPPED_SIZE = 2**50
-_MAX_COUNT = 2**31
+_MAX_DOCUMENT_COUNT = 2**31
 # The order of options in `listCollections`.
 OPTION_ORDER = """capped size max changeStreamPreAndPostImages validator validationLevel validationAction viewOn
     pipeline collation clusteredIndex expireAfterSeconds timeseries encryptedFields"""
@@ -80,13 +80,13 @@ def parse_options(body: Mapping[str, Any]) -> Document:
     _check_combination(options)
     collation = Collation.from_spec(options["collation"], required=True) if "collation" in options else Collation()
     check_contents(options)
-    completed = {**options, "timeseries": series, "collation": collation.describe()}
+    completed_options = {**options, "timeseries": series, "collation": collation.describe()}
     if "viewOn" in options:
-        completed = {name: completed.get(name, []) for name in ("viewOn", "pipeline", "collation")}
+        completed_options = {name: completed_options.get(name, []) for name in ("viewOn", "pipeline", "collation")}
     return {
-        name: completed[name]
+        name: completed_options[name]
         for name in OPTION_ORDER.split()
-        if completed.get(name) is not None and not is_default(name, completed[name])
+        if completed_options.get(name) is not None and not is_default(name, completed_options[name])
     }
 
 
@@ -105,7 +105,7 @@ def _check_combination(options: Mapping[str, Any]) -> None:
         or (bool(limit_options) if is_clustered or not is_capped else not options.get("size"))
         or (is_capped and (is_clustered or "encryptedFields" in options))
         or not 1 <= options.get("size", 1) <= _MAX_CAPPED_SIZE
-        or options.get("max", 0) >= _MAX_COUNT
+        or options.get("max", 0) >= _MAX_DOCUMENT_COUNT
         or ("expireAfterSeconds" in options and "timeseries" not in options and not is_clustered)
         or not 0 <= to_long(options.get("expireAfterSeconds", 0)) <= clock.seconds()
         or ("timeseries" in options and not set(options) <= TIME_SERIES_OPTIONS)
@@ -116,7 +116,7 @@ def _check_combination(options: Mapping[str, Any]) -> None:
 
 
 def _is_clustered_index(spec: Any) -> bool:
-    return isinstance(spec, dict) and spec["unique"] and same_keys(spec["key"], {"_id": 1}) and spec.get("v", 2) == 2
+    return isinstance(spec, dict) and spec["unique"] and keys_match(spec["key"], {"_id": 1}) and spec.get("v", 2) == 2
 
 
 def _check_choices(options: Mapping[str, Any]) -> None:

@@ -68,8 +68,8 @@ class Collection:
         """The collation of commands that have no collation."""
         return Collation.from_spec(self.options.get("collation"))
 
-    def key(self, identity: Any) -> Key:
-        return make_key(self.collation.apply(identity))
+    def key(self, id_value: Any) -> Key:
+        return make_key(self.collation.apply(id_value))
 
     @property
     def is_view(self) -> bool:

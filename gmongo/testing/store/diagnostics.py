@@ -24,11 +24,11 @@ def validate(context: CommandContext) -> Document:
     check_writable(collection)
     details = {name: {"valid": True} for name in collection.indexes}
     key_counts = dict.fromkeys(collection.indexes, len(collection.records))
-    lists = ("warnings", "errors", "extraIndexEntries", "missingIndexEntries", "corruptRecords")
+    list_names = ("warnings", "errors", "extraIndexEntries", "missingIndexEntries", "corruptRecords")
     return {
         "ns": collection.namespace, "uuid": collection.uuid, "nInvalidDocuments": 0, "nNonCompliantDocuments": 0,
         "nrecords": len(collection.records), "nIndexes": len(collection.indexes), "keysPerIndex": key_counts,
-        "indexDetails": details, "valid": True, "repaired": False, **{name: [] for name in lists}
+        "indexDetails": details, "valid": True, "repaired": False, **{name: [] for name in list_names}
     }  # fmt: skip
 
 

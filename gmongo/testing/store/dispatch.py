@@ -76,7 +76,7 @@ def check_concerns(state: State, request: Request, command: Command) -> None:
             raise invalid_options("The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in "
                                   "order to run in a transaction")  # fmt: skip
         return
-    if level not in (None, "local", "available") and not command.is_read:
+    if level not in (None, "local", "available") and not command.accepts_read_concern:
         raise invalid_options(f'Command {request.name} does not support {{ readConcern: {{ level: "{level}" }} }}')
     if level == "snapshot":
         _check_snapshot(state, request, command)

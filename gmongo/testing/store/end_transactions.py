@@ -70,7 +70,7 @@ def _find_transaction(state: State, request: Request, session: Session) -> Trans
             raise no_such_transaction(f"Transaction {number} was not started on this mongos, and there is no "
                                       "recoveryToken")  # fmt: skip
         # A mongos that did not start the transaction can only return the outcome of the
-        # transaction. The command aborts an open transaction.
+        # transaction. Therefore the command aborts an open transaction.
         abort(state, session)
     return transaction
 

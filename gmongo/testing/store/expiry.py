@@ -39,8 +39,8 @@ def _expire_documents(state: State, collection: Collection, index: Index) -> Non
     if not is_number(seconds) or len(index.keys) != 1 or not index.is_ordered:
         return
     access = Access(state)
-    limit = to_millis(truncate_current_time()) - trunc(seconds) * 1000
-    for key in Pace().iterate(index.find_between((), ((_DATE_RANK,),), ((_DATE_RANK, limit),))):
+    limit_millis = to_millis(truncate_current_time()) - trunc(seconds) * 1000
+    for key in Pace().iterate(index.find_between((), ((_DATE_RANK,),), ((_DATE_RANK, limit_millis),))):
         # If a transaction has locked the document, a later call removes the document.
         if key in collection.records and key not in collection.record_locks:
             access.remove(collection, key)

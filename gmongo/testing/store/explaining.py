@@ -57,19 +57,19 @@ def describe_plan(context: CommandContext, command: Document, verbosity: str) ->
         "rejectedPlans": [],
     }
     major, minor = context.state.version
-    server = {"host": context.request.member.rpartition(":")[0], "version": f"{major}.{minor}.0"}
+    server_info = {"host": context.request.member.rpartition(":")[0], "version": f"{major}.{minor}.0"}
     reply: Document = {"explainVersion": "1", "queryPlanner": planner_fields}
     if verbosity != "queryPlanner":
         reply["executionStats"] = {"executionSuccess": True, "nReturned": result_count}
-    return {**reply, "command": {**command, "$db": context.database}, "serverInfo": server}
+    return {**reply, "command": {**command, "$db": context.database}, "serverInfo": server_info}
 
 
 def _describe_stage(context: CommandContext, query: Document) -> Document:
     collection = None if context.body[context.request.name] == 1 else context.collection()
     if collection is None or collection.is_view:
         return {"stage": "EOF" if collection is None else "COLLSCAN"}
-    identity = query.get("_id")
-    if len(query) == 1 and identity is not None and not context.body.get("hint") and not has_operators(identity):
+    id_filter = query.get("_id")
+    if len(query) == 1 and id_filter is not None and not context.body.get("hint") and not has_operators(id_filter):
         return {"stage": "IDHACK"}
     index = find_used_index(context, collection, query)
     if index is None:

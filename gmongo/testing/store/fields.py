@@ -97,7 +97,7 @@ class Fields:
     unknown_code: int = 0  # the error code for an unknown field, or 0 if the command ignores unknown fields
     # The error codes for missing fields, by the name of the required field.
     missing_codes: Mapping[str, int] = field(default_factory=dict)
-    admin_only: bool = False  # True for a command of the database `admin`
+    admin_only: bool = False  # True if only the database `admin` accepts the command
     # The fields among `readConcern` and `writeConcern` that the command refuses. The read concern
     # level `local` is always accepted.
     refused_concerns: Sequence[str] = ()

@@ -90,7 +90,7 @@ class Index:
 
     def _check_kinds(self, document: Document) -> None:
         """Check the values of text, hashed and geospatial fields."""
-        if "text" in self._kinds.values() and _has_language(document):
+        if "text" in self._kinds.values() and _has_language_field(document):
             raise not_supported("a text search beyond English words", "field language")
         for path, kind in self._kinds.items():
             if kind == "hashed":
@@ -146,12 +146,12 @@ class Index:
             lowest, is_inclusive = entries[-1], False
 
 
-def _has_language(value: Any) -> bool:
+def _has_language_field(value: Any) -> bool:
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return (isinstance(value, dict) and "language" in value) or any(map(_has_language, parts))
+    return (isinstance(value, dict) and "language" in value) or any(map(_has_language_field, parts))
 
 
-def create_identity_index(collation: Collation) -> Index:
+def create_id_index(collation: Collation) -> Index:
     """Return the ``_id`` index of a collection."""
     document = collation.describe()
     return Index("_id_", {"_id": 1}, {"collation": document} if document else {})

@@ -32,8 +32,8 @@ _OPTION_ORDER = (
     *("weights", "default_language", "language_override", "textIndexVersion", "2dsphereIndexVersion", "collation"),
     "prepareUnique",
 )
-_SHOWN_IF_FALSE = frozenset({"background", "sparse"})
-_IDENTITY_OPTIONS = frozenset({"collation", "key", "name", "v"})
+_OPTIONS_SHOWN_IF_FALSE = frozenset({"background", "sparse"})
+_ID_INDEX_OPTIONS = frozenset({"collation", "key", "name", "v"})
 # The operators that the filter of a partial index may have.
 _PARTIAL_INDEX_OPERATORS = frozenset({"$all", "$eq", "$exists", "$gt", "$gte", "$in", "$lt", "$lte", "$type"})
 _KNOWN_OPTIONS = _OBJECT_OPTIONS | _STRING_OPTIONS | _NUMBER_OPTIONS | _FLAG_OPTIONS | _REFUSED_OPTIONS
@@ -52,7 +52,7 @@ def compile_index(spec: Any, default_collation: Document, ignores_unknown: bool 
     options: Document = {
         name: bool(value) if name in _FLAG_OPTIONS else value for name, value in spec.items() if name in _OPTION_ORDER
     }
-    options = {name: value for name, value in options.items() if value is not False or name in _SHOWN_IF_FALSE}
+    options = {name: value for name, value in options.items() if value is not False or name in _OPTIONS_SHOWN_IF_FALSE}
     if "expireAfterSeconds" in options:
         options["expireAfterSeconds"] = int(float(str(options["expireAfterSeconds"])))
     collation = Collation.from_spec(spec["collation"]).describe() if "collation" in spec else default_collation
@@ -80,7 +80,7 @@ def _create_text_keys(keys: Mapping[str, Any]) -> Document:
     return text_keys
 
 
-def same_keys(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
+def keys_match(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
     """Return True if two indexes have equal fields in equal order, with equal directions or kinds."""
     return list(left.items()) == list(right.items())
 
@@ -134,9 +134,9 @@ def _is_valid_path(path: str) -> bool:
 
 def _check_options(spec: Mapping[str, Any]) -> None:
     special_kind, name = _find_special_kind(spec["key"]), spec["name"]
-    is_id_index = same_keys(spec["key"], {"_id": 1})
+    is_id_index = keys_match(spec["key"], {"_id": 1})
     if (
-        (is_id_index and not set(spec) <= _IDENTITY_OPTIONS)
+        (is_id_index and not set(spec) <= _ID_INDEX_OPTIONS)
         or (
             not is_integral(spec.get("v", 2))
             or spec.get("v", 2) not in (1, 2)

@@ -18,7 +18,7 @@ from gmongo.testing.store.errors import (
     namespace_not_found,
 )
 from gmongo.testing.store.index import Index
-from gmongo.testing.store.index_specs import compile_index, same_keys
+from gmongo.testing.store.index_specs import compile_index, keys_match
 from gmongo.testing.store.replies import create_list_reply
 from gmongo.testing.unsupported import not_supported
 
@@ -37,8 +37,8 @@ def create_indexes(context: CommandContext) -> Document:
     collection = context.collection()
     default_collation = {} if collection is None else collection.collation.describe()
     ignores_unknown = bool(context.body.get("ignoreUnknownIndexOptions"))
-    requested = [compile_index(spec, default_collation, ignores_unknown) for spec in specs]
-    if len({(index.name, str(index.describe())) for index in requested}) < len(requested):
+    requested_indexes = [compile_index(spec, default_collation, ignores_unknown) for spec in specs]
+    if len({(index.name, str(index.describe())) for index in requested_indexes}) < len(requested_indexes):
         raise malformed("createIndexes with equal indexes")
     is_new_collection = collection is None
     collection = context.ensure_collection()
@@ -46,29 +46,29 @@ def create_indexes(context: CommandContext) -> Document:
         raise error(263, "Cannot create new indexes on existing "
                            f"collection {collection.namespace} in a multi-document transaction.")  # fmt: skip
     initial_count = len(collection.indexes)
-    if initial_count + sum(not _has_equal_index(collection, index) for index in requested) > _MAX_INDEXES:
+    if initial_count + sum(not _has_equal_index(collection, index) for index in requested_indexes) > _MAX_INDEXES:
         raise cannot_create(f"add index fails, too many indexes for {collection.namespace}: the maximum "
                             f"is {_MAX_INDEXES}")  # fmt: skip
     quorum = context.body.get("commitQuorum")
     if isinstance(quorum, str) and quorum not in ("majority", "votingMembers"):
         raise error(79, f"No write concern mode named '{quorum}' found in replica set configuration")
-    _build_indexes(context, collection, requested)
+    _build_indexes(context, collection, requested_indexes)
     reply: Document = {"numIndexesBefore": initial_count, "numIndexesAfter": len(collection.indexes)}
     if len(collection.indexes) == initial_count:
         return {**reply, "note": "all indexes already exist"}
     reply["createdCollectionAutomatically"] = is_new_collection
     if context.state.replicated and not context.access.in_transaction:
         reply["commitQuorum"] = "votingMembers"
-    if len(collection.indexes) < initial_count + len(requested):
+    if len(collection.indexes) < initial_count + len(requested_indexes):
         reply["note"] = "index already exists"
     return reply
 
 
-def _build_indexes(context: CommandContext, collection: Collection, requested: list[Index]) -> None:
+def _build_indexes(context: CommandContext, collection: Collection, requested_indexes: list[Index]) -> None:
     """Build indexes. After an error, remove the indexes that the function has built."""
     initial_names = set(collection.indexes)
     try:
-        for index in requested:
+        for index in requested_indexes:
             if not _has_equal_index(collection, index):
                 _build_index(context, collection, index)
     except CommandError:
@@ -78,11 +78,11 @@ def _build_indexes(context: CommandContext, collection: Collection, requested: l
 
 
 def _has_equal_index(collection: Collection, index: Index) -> bool:
-    if same_keys(index.keys, {"_id": 1}):
+    if keys_match(index.keys, {"_id": 1}):
         return True
     namesake = collection.indexes.get(index.name)
     if namesake is not None:
-        if same_keys(namesake.keys, index.keys) and _have_equal_signatures(namesake, index):
+        if keys_match(namesake.keys, index.keys) and _have_equal_signatures(namesake, index):
             if _select_compared_options(namesake) == _select_compared_options(index):
                 return True
             raise error(85, "An equivalent index already exists with the same name but different options. Requested "
@@ -90,7 +90,7 @@ def _has_equal_index(collection: Collection, index: Index) -> bool:
         raise error(86, "An existing index has the same name as the requested index. Requested index: "
                     f"{index.describe()}, existing index: {namesake.describe()}")  # fmt: skip
     for other_index in collection.indexes.values():
-        if same_keys(other_index.keys, index.keys) and _have_equal_signatures(other_index, index):
+        if keys_match(other_index.keys, index.keys) and _have_equal_signatures(other_index, index):
             raise error(85, f"Index already exists with a different name: {other_index.name}")
         if _is_text_index(other_index) and _is_text_index(index):
             raise cannot_create(
@@ -171,13 +171,13 @@ def _find_names_to_drop(collection: Collection, requested: Any) -> list[str]:
     return [indexes[0].name]
 
 
-def find_indexes(collection: Collection, requested: Any) -> list[Index]:
+def find_indexes(collection: Collection, name_or_keys: Any) -> list[Index]:
     """Return the indexes with the requested name or the requested keys."""
-    if type(requested) is str:
-        return [index for index in collection.indexes.values() if index.name == requested]
-    matches = [index for index in collection.indexes.values() if same_keys(index.keys, requested)]
+    if type(name_or_keys) is str:
+        return [index for index in collection.indexes.values() if index.name == name_or_keys]
+    matches = [index for index in collection.indexes.values() if keys_match(index.keys, name_or_keys)]
     if len(matches) > 1:
-        raise error(181, f"{len(matches)} indexes found for key: {requested}, identify by name instead.")
+        raise error(181, f"{len(matches)} indexes found for key: {name_or_keys}, identify by name instead.")
     return matches
 
 

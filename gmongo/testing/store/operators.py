@@ -232,7 +232,7 @@ ELEMENT_OPERATORS: Mapping[str, Compiler] = {
     "$bitsAllClear": _create_bit_test(lambda value, mask: value & mask == 0),
     "$bitsAnyClear": _create_bit_test(lambda value, mask: value & mask != mask),
 }
-# The operators that negate `$eq` and `$in`. The functions compile `$eq` and `$in`.
+# The operators that negate `$eq` and `$in`. Each function compiles the condition that the operator negates.
 NEGATIONS: Mapping[str, Compiler] = {"$ne": _compile_ne, "$nin": _compile_in}
 # Operators that match an array only if the array itself matches.
 ARRAY_OPERATORS: Mapping[str, Compiler] = {

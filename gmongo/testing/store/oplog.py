@@ -65,7 +65,7 @@ class Event:
     session: Document = field(default_factory=dict)  # the fields `lsid` and `txnNumber` of an event of a transaction
     # The date and time of the change, in UTC.
     wall_time: datetime.datetime = field(default_factory=lambda: clock.utc_now().replace(tzinfo=None))
-    pre_images: bool = False  # True if change streams can show the document before the change
+    has_pre_images: bool = False  # True if change streams can show the document before the change
     # The paths of arrays for which change streams show the new array instead of changed elements.
     whole_paths: frozenset[str] | None = frozenset()
 

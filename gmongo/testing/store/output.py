@@ -42,7 +42,7 @@ def check_output(name: str, spec: Any) -> None:
         raise malformed(name)
 
 
-def _add_identity(document: Document) -> Document:
+def _add_id(document: Document) -> Document:
     return document if "_id" in document else {"_id": new_object_id(), **document}
 
 
@@ -69,7 +69,7 @@ def _write_out(context: CommandContext, spec: Any, documents: Iterable[Document]
         for index in () if target is None else target.indexes.values():
             temporary.indexes[index.name] = Index(index.name, index.keys, index.options)
         for document in documents:
-            document = _add_identity(document)
+            document = _add_id(document)
             _check_result(context, temporary, document)
             access.insert(temporary, document)
         if target is not None and target.record_locks:
@@ -90,7 +90,7 @@ def _write_merge(context: CommandContext, spec: Any, documents: Iterable[Documen
     database, name = _parse_target(context, "$merge", options["into"])
     collection = context.access.find_collection(database, name) or context.access.create(database, name, {})
     first_error: CommandError | None = None
-    for document in map(_add_identity, documents):
+    for document in map(_add_id, documents):
         match = _find_match(context, collection, document)
         try:
             _merge_result(context, collection, match, document, options)

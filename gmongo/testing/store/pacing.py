@@ -23,11 +23,11 @@ class Pace:
     def __init__(
         self,
         max_time_ms: Any = None,
-        interrupted: Callable[[], bool] = lambda: False,
-        killed: Callable[[], bool] = lambda: False,
+        is_interrupted: Callable[[], bool] = lambda: False,
+        is_killed: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._is_interrupted = interrupted
-        self._is_killed = killed
+        self._is_interrupted = is_interrupted
+        self._is_killed = is_killed
         self._last_pause = clock.monotonic()
         self.deadline = self._last_pause + max_time_ms / 1000 if max_time_ms else None
 

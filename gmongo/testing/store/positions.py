@@ -36,7 +36,7 @@ def find_matched_index(
 
 
 def _find_conditions(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the conditions of the query by path. The last condition on an array determines the index."""
+    """Yield each condition of the query with its path. The last condition on an array determines the index."""
     for name, condition in query.items():
         if name == "$or" and len(condition) > 1:
             raise malformed("a positional operator with an $or of several clauses")

@@ -33,7 +33,7 @@ DROP = object()
 
 
 @dataclass(frozen=True)
-class Computed:
+class ComputedField:
     """The node of a projection tree for a field whose value is computed."""
 
     expression: Expression  # the expression that computes the value
@@ -96,13 +96,13 @@ def _compile_project_node(value: Any, scope: Scope) -> Any:
         raise malformed("$elemMatch")
     if name is not None and not is_expression_operator(name):
         raise error(31325, f"Invalid $project :: caused by :: Unknown expression {name}")
-    return Computed(compile_expression(value, scope))
+    return ComputedField(compile_expression(value, scope))
 
 
-def _compile_computed_node(value: Any, scope: Scope) -> Computed:
+def _compile_computed_node(value: Any, scope: Scope) -> ComputedField:
     if value == {}:
         raise malformed("an empty document of computed fields")
-    return Computed(compile_expression(value, scope))
+    return ComputedField(compile_expression(value, scope))
 
 
 def _is_inclusion_tree(tree: Tree) -> bool:
@@ -111,7 +111,7 @@ def _is_inclusion_tree(tree: Tree) -> bool:
     if not kinds:
         return tree.get("_id") is not DROP
     is_inclusion = kinds[0] is not DROP
-    if (DROP if is_inclusion else KEEP) in kinds or (not is_inclusion and Computed in kinds):
+    if (DROP if is_inclusion else KEEP) in kinds or (not is_inclusion and ComputedField in kinds):
         raise malformed("a projection that includes and excludes fields")
     return is_inclusion
 
@@ -119,11 +119,11 @@ def _is_inclusion_tree(tree: Tree) -> bool:
 def _find_kinds(node: Any) -> Iterable[Any]:
     if isinstance(node, dict):
         return [kind for child in node.values() for kind in _find_kinds(child)]
-    return [Computed if isinstance(node, Computed) else node]
+    return [ComputedField if isinstance(node, ComputedField) else node]
 
 
 def _create_project(tree: Tree, is_inclusion: bool) -> Project:
-    has_computed = any(kind is Computed for kind in _find_kinds(tree))
+    has_computed = any(kind is ComputedField for kind in _find_kinds(tree))
 
     def project(document: Document, variables: Variables) -> Document:
         return _apply_tree(
@@ -138,19 +138,19 @@ def _apply_tree(tree: Tree, value: Document, variables: Variables, is_inclusion:
     default = DROP if is_inclusion else KEEP
     for name, child in value.items():
         node = tree.get(name, default)
-        if is_inclusion and isinstance(node, Computed):
+        if is_inclusion and isinstance(node, ComputedField):
             continue  # the second loop adds computed fields after the included fields
-        computed = (
+        projected_value = (
             child if node is KEEP else MISSING if node is DROP else _apply_node(node, child, variables, is_inclusion)
         )
-        if computed is not MISSING:
-            result[name] = computed
-    written = result if is_inclusion else value
+        if projected_value is not MISSING:
+            result[name] = projected_value
+    handled_fields = result if is_inclusion else value
     for name, node in tree.items():
-        if name not in written and Computed in _find_kinds(node):
-            computed = _apply_node(node, MISSING, variables, is_inclusion)
-            if computed is not MISSING:
-                result[name] = computed
+        if name not in handled_fields and ComputedField in _find_kinds(node):
+            projected_value = _apply_node(node, MISSING, variables, is_inclusion)
+            if projected_value is not MISSING:
+                result[name] = projected_value
     return result
 
 
@@ -159,20 +159,20 @@ def _apply_node(node: Any, value: Any, variables: Variables, is_inclusion: bool)
         return value
     if node is DROP:
         return MISSING
-    if isinstance(node, Computed):
+    if isinstance(node, ComputedField):
         return node.expression(variables)
     if isinstance(value, dict):
         return _apply_tree(node, value, variables, is_inclusion)
     if isinstance(value, list):
         elements = [_apply_node(node, element, variables, is_inclusion) for element in value]
         return [element for element in elements if element is not MISSING]
-    if Computed in _find_kinds(node):
+    if ComputedField in _find_kinds(node):
         return _apply_tree(node, {}, variables, is_inclusion)
     return MISSING if is_inclusion else value
 
 
 Edit = Callable[[Document, Document], Document]
-_EXPRESSION_ARITY = 3  # a $slice with this number of arguments is always an expression
+_SLICE_EXPRESSION_ARITY = 3  # a $slice with this number of arguments is always an expression
 
 
 def compile_projection(
@@ -184,9 +184,9 @@ def compile_projection(
     scope = Scope(frozenset(variables), score=score)
     metadata = {name: compile_expression(value, scope) for name, value in spec.items() if _is_metadata(value)}
     spec = {name: value for name, value in spec.items() if name not in metadata}
-    position = _find_positional_path(spec)
-    if position is not None and ".".join(position) in spec:
-        raise malformed(f"a path collision at {'.'.join(position)}")
+    path = _find_positional_path(spec)
+    if path is not None and ".".join(path) in spec:
+        raise malformed(f"a path collision at {'.'.join(path)}")
     operators = {name: value for name, value in spec.items() if _is_array_operator(value)}
     is_inclusion = _is_inclusion_projection(spec, operators)
     plain_fields: dict[str, Any] = {}
@@ -200,7 +200,7 @@ def compile_projection(
     edits = [_compile_operator(*item, variables, is_inclusion) for item in operators.items()]
 
     def project(document: Document) -> Document:
-        selected = document if position is None else _select_positional_element(document, position, query, variables)
+        selected = document if path is None else _select_positional_element(document, path, query, variables)
         projected = selected if project_plain is None else project_plain(selected, variables)
         for edit in edits:
             projected = edit(document, projected)
@@ -213,9 +213,9 @@ def compile_projection(
 
 def _is_inclusion_projection(spec: Mapping[str, Any], operators: Mapping[str, Any]) -> bool:
     """Return True if the projection includes fields, and False if the projection excludes fields."""
-    plain = {name: value for name, value in spec.items() if name not in operators and name != "_id"}
-    if plain:
-        return _is_included(value := next(iter(plain.values()))) or not (isinstance(value, bool) or is_number(value))
+    fields = {name: value for name, value in spec.items() if name not in operators and name != "_id"}
+    if fields:
+        return _is_included(value := next(iter(fields.values()))) or not (isinstance(value, bool) or is_number(value))
     has_slice = any("$slice" in value for value in operators.values())
     return _is_included(spec.get("_id")) or (bool(operators) and not has_slice)
 
@@ -245,7 +245,7 @@ def _is_array_operator(value: Any) -> bool:
 
 
 def _is_slice_expression(operand: Any) -> bool:
-    return isinstance(operand, list) and (len(operand) == _EXPRESSION_ARITY or not all(map(is_number, operand)))
+    return isinstance(operand, list) and (len(operand) == _SLICE_EXPRESSION_ARITY or not all(map(is_number, operand)))
 
 
 def _compile_operator(name: str, value: Any, variables: Variables, is_inclusion: bool) -> Edit:

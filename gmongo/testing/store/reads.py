@@ -90,8 +90,8 @@ def find_matches(context: CommandContext, collection: Collection | None, query: 
         return select(context.access, collection, query, collation, variables, context.body.get("hint"), context.pace)
     match = compile_filter(query, variables, collation)
     documents = read_documents(context.access, context.database, context.collection_name, variables, context.pace)
-    numbered = enumerate(context.pace.iterate(documents), 1)
-    return [((number,), Record(number, item)) for number, item in numbered if match(item)]
+    numbered_documents = enumerate(context.pace.iterate(documents), 1)
+    return [((number,), Record(number, item)) for number, item in numbered_documents if match(item)]
 
 
 def _create_result(context: CommandContext, collection: Collection | None, record: Record, project: Any) -> Document:

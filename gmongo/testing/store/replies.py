@@ -74,7 +74,7 @@ def get_more(context: CommandContext) -> Document:
 
 
 def _await_batch(context: CommandContext, cursor: Cursor, size: int | None) -> list[Document]:
-    """Return the next batch. If there are no results, an ``awaitData`` cursor waits until ``maxTimeMS``."""
+    """Return the next batch. If there are no results, an ``awaitData`` cursor waits up to ``maxTimeMS``."""
     time_limit = context.body.get("maxTimeMS")
     deadline = clock.monotonic() + (DEFAULT_AWAIT_SECONDS if time_limit is None else time_limit / 1000)
     documents = cursor.read_batch(size, context.pace)

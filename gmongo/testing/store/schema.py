@@ -14,7 +14,7 @@ from gmongo.testing.unsupported import not_supported
 
 # A function that returns True if a value satisfies a keyword. The arguments of the function are the
 # value of the keyword, the tested value, and the schema that contains the keyword.
-Keyword = Callable[[Any, Any, Mapping[str, Any]], bool]
+KeywordTest = Callable[[Any, Any, Mapping[str, Any]], bool]
 
 _NUMBER_TYPES = frozenset({"int", "long", "double", "decimal"})
 _RENAMED_JSON_TYPES = {"boolean": "bool"}
@@ -86,15 +86,15 @@ def _has_type(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
     return found_type in types or ("number" in types and found_type in _NUMBER_TYPES)
 
 
-def _create_limit_keyword(name: str, direction: int) -> Keyword:
+def _create_limit_keyword(name: str, direction: int) -> KeywordTest:
     def match_limit(rule: Any, value: Any, schema: Mapping[str, Any]) -> bool:
-        lowest_order = 0 if schema.get(f"exclusiveM{name[1:]}") else -1
-        return not is_number(value) or (not is_nan(value) and compare(value, rule) * direction > lowest_order)
+        excluded_order = 0 if schema.get(f"exclusiveM{name[1:]}") else -1
+        return not is_number(value) or (not is_nan(value) and compare(value, rule) * direction > excluded_order)
 
     return match_limit
 
 
-def _create_text_keyword(match_text: Callable[[Any, str], bool]) -> Keyword:
+def _create_text_keyword(match_text: Callable[[Any, str], bool]) -> KeywordTest:
     return lambda rule, value, schema: type(value) is not str or match_text(rule, value)
 
 
@@ -115,7 +115,7 @@ def _is_encrypted(_rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
     return isinstance(value, Binary) and value.subtype == _CIPHERTEXT_SUBTYPE
 
 
-_KEYWORDS: Mapping[str, Keyword] = {
+_KEYWORDS: Mapping[str, KeywordTest] = {
     "maximum": _create_limit_keyword("maximum", -1),
     "minimum": _create_limit_keyword("minimum", 1),
     "pattern": _create_text_keyword(lambda rule, value: bool(compile_pattern(rule).search(value))),

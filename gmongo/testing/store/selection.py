@@ -43,7 +43,7 @@ def select(
 
     :param for_write: True to wait for the transactions that have locked matching records.
     """
-    match = compile_filter(query, variables, collation, find_text_index(collection))
+    match = compile_filter(query, variables, collation, find_text_index_options(collection))
     index = find_hint_index(collection, hint)
     records = access.records(collection)
     used_pace = pace or Pace()
@@ -81,7 +81,7 @@ def _find_keys(access: Access, collection: Collection, query: Any, collation: Co
     return pace.sort((key for key in keys if key in records), lambda key: records[key].number)
 
 
-def find_text_index(collection: Collection | None) -> Document | None:
+def find_text_index_options(collection: Collection | None) -> Document | None:
     """Return the options and the non-text fields of the text index. Return None if there is no text index."""
     indexes = () if collection is None else collection.indexes.values()
     index = next((index for index in indexes if "_fts" in index.keys), None)
@@ -93,7 +93,7 @@ def find_text_index(collection: Collection | None) -> Document | None:
 def create_scorer(collection: Collection | None, query: Any) -> Score | None:
     """Return a function that returns the text score of a document. Return None if the query has no ``$text``."""
     spec = find_search(query)
-    return None if spec is None else TextSearch(spec, find_text_index(collection)).score
+    return None if spec is None else TextSearch(spec, find_text_index_options(collection)).score
 
 
 def find_hint_index(collection: Collection, hint: Any) -> Index | None:

@@ -29,8 +29,8 @@ class Session:
     id: bytes  # the ID of the session
     # The highest transaction number that the session has used, or -1 without a transaction number.
     number: int = -1
-    transaction: Transaction | None = None  # the transaction `number`, or None for a retryable write
-    # The reply to the retryable write `number`, or None if the write has not completed.
+    transaction: Transaction | None = None  # the transaction with this number, or None for a retryable write
+    # The reply to the retryable write with this number, or None if the write has not completed.
     reply: dict[str, Any] | None = None
     # An event that is set while no command with a transaction number runs in the session.
     idle: Event = field(default_factory=_create_idle_event)

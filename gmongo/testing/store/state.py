@@ -11,7 +11,7 @@ from gevent.event import Event as Signal
 from gmongo.testing import clock
 from gmongo.testing.store.cursors import Cursors
 from gmongo.testing.store.data import Collection, Document
-from gmongo.testing.store.index import create_identity_index
+from gmongo.testing.store.index import create_id_index
 from gmongo.testing.store.oplog import Event, Oplog, Position
 from gmongo.testing.store.sessions import Sessions
 
@@ -69,7 +69,7 @@ class State:
     def add(self, collection: Collection) -> None:
         self.catalog[collection.database, collection.name] = collection
         if not collection.is_view and not collection.indexes:
-            index = create_identity_index(collection.collation)
+            index = create_id_index(collection.collation)
             collection.indexes[index.name] = index
 
     def find_collections(self, database: str) -> list[Collection]:
@@ -80,7 +80,7 @@ class State:
         self.add(collection)
         if collection.is_view and (database, VIEWS_COLLECTION) not in self.catalog:
             self.add(Collection(database, VIEWS_COLLECTION, {}, creation_time=self.tick()))
-        id_index = create_identity_index(collection.collation)
+        id_index = create_id_index(collection.collation)
         self.publish(
             "create",
             database,

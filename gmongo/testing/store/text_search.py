@@ -31,17 +31,17 @@ Score = Callable[[Any], float | None]
 class TextSearch:
     """A compiled ``$text``."""
 
-    def __init__(self, spec: Any, index: Mapping[str, Any] | None) -> None:
+    def __init__(self, spec: Any, index_options: Mapping[str, Any] | None) -> None:
         search = spec.get("$search") if isinstance(spec, dict) and len(spec) == 1 else None
         if type(search) is not str or not _PLAIN_TEXT_PATTERN.fullmatch(search):
             raise not_supported("a text search beyond English words", repr(spec))
-        if index is None:
+        if index_options is None:
             raise index_not_found("text index required for $text query")
-        refused_options = set(index) - _PLAIN_INDEX_OPTIONS
-        is_plain = index["default_language"] == "english" and set(index["weights"].values()) == {1}
-        if refused_options or not is_plain or "$**" in index["weights"]:
+        refused_options = set(index_options) - _PLAIN_INDEX_OPTIONS
+        is_plain = index_options["default_language"] == "english" and set(index_options["weights"].values()) == {1}
+        if refused_options or not is_plain or "$**" in index_options["weights"]:
             raise not_supported("a text search beyond English words", "options of the text index")
-        self._paths = [path.split(".") for path in index["weights"]]
+        self._paths = [path.split(".") for path in index_options["weights"]]
         self._words = {word for word in search.lower().split() if word not in _STOP_WORDS}
         for word in self._words:
             if word[-1] not in _FINAL_STEM_LETTERS or word.endswith("ism"):

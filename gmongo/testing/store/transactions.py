@@ -13,7 +13,7 @@ from gmongo.testing.store.access import Access, create_snapshot_error, store_ins
 from gmongo.testing.store.data import BEGINNING, Collection, Document, Record
 from gmongo.testing.store.duplicates import check_unique, create_duplicate_error, find_new_entries
 from gmongo.testing.store.errors import create_write_conflict, no_such_transaction
-from gmongo.testing.store.index import create_identity_index
+from gmongo.testing.store.index import create_id_index
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State
 from gmongo.testing.store.values import Key
@@ -62,8 +62,8 @@ class Transaction(Access):
 
     def find_unindexed_keys(self, collection: Collection) -> Iterable[Key]:
         """Return the keys of records that other commands changed after the snapshot, or that the transaction wrote."""
-        written = {write.key for write in self._writes if write.collection is collection}
-        return collection.find_changed_keys(self.snapshot_time) | written
+        written_keys = {write.key for write in self._writes if write.collection is collection}
+        return collection.find_changed_keys(self.snapshot_time) | written_keys
 
     def await_unlocked(self, collection: Collection, key: Key, pace: Pace) -> bool:
         """Return False immediately. If another transaction has locked the record, the write raises a write conflict."""
@@ -90,7 +90,7 @@ class Transaction(Access):
         if "viewOn" in options:
             raise not_supported("a view made in a transaction")
         collection = Collection(database, name, options, creation_time=BEGINNING)
-        collection.indexes["_id_"] = create_identity_index(collection.collation)
+        collection.indexes["_id_"] = create_id_index(collection.collation)
         self._new_collections[database, name] = collection
         return collection
 

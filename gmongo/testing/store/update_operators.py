@@ -229,8 +229,8 @@ def _compute_pull_all(current: Any, operand: Any, collation: Collation) -> Any:
     return [element for element in array if not _contains_value(operand, element, collation)]
 
 
-def _contains_value(values: Iterable[Any], searched: Any, collation: Collation) -> bool:
-    folded_value = collation.apply(searched)
+def _contains_value(values: Iterable[Any], searched_value: Any, collation: Collation) -> bool:
+    folded_value = collation.apply(searched_value)
     return any(are_equal(collation.apply(value), folded_value) for value in values)
 
 

@@ -28,11 +28,11 @@ _REASONS = {
 }
 
 
-def check_document(collection: Collection, document: Document, bypass: bool, old: Document | None = None) -> None:
+def check_document(collection: Collection, document: Document, is_bypassed: bool, old: Document | None = None) -> None:
     """Check that a document matches the validator of its collection."""
     options = collection.options
     validator, level = options.get("validator"), options.get("validationLevel")
-    if bypass or not validator or level == "off" or options.get("validationAction") == "warn":
+    if is_bypassed or not validator or level == "off" or options.get("validationAction") == "warn":
         return
     match = compile_filter(validator, collation=collection.collation)
     if old is not None and level == "moderate" and not match(old):
@@ -75,13 +75,13 @@ def check_document_rules(document: Any, version: tuple[int, int]) -> None:
     if not isinstance(document, dict):
         raise bad_value(f"a document must be an object, not {document!r}")
     _check_depth(document)
-    identity = document.get("_id")
-    if isinstance(identity, list):
+    id_value = document.get("_id")
+    if isinstance(id_value, list):
         raise error(53, "The '_id' value cannot be of type array")
-    if hasattr(identity, "pattern"):
+    if hasattr(id_value, "pattern"):
         raise error(53, "The '_id' value cannot be of type regex")
-    if isinstance(identity, dict):
-        _check_id_names(identity)
+    if isinstance(id_value, dict):
+        _check_id_names(id_value)
     if version < (5, 0):
         for name in document:
             if name.startswith("$"):
@@ -112,8 +112,8 @@ def check_updated_names(value: Any, version: tuple[int, int]) -> None:
             check_updated_names(child, version)
 
 
-def _check_id_names(identity: Document) -> None:
-    for name, child in identity.items():
+def _check_id_names(id_value: Document) -> None:
+    for name, child in id_value.items():
         if isinstance(child, dict):
             _check_id_names(child)
         if name.startswith("$"):

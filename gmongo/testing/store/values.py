@@ -150,7 +150,7 @@ def to_millis(date: Any) -> int:
 
 
 def create_date(millis: int) -> Any:
-    """Return the date `millis` milliseconds after 1970: a ``DatetimeMS`` outside the years 1 to 9999."""
+    """Return the date that is `millis` milliseconds after 1970. Outside the years 1 to 9999, it is a ``DatetimeMS``."""
     if _FIRST_DATE <= millis <= _LAST_DATE:
         return EPOCH + datetime.timedelta(milliseconds=millis)
     return DatetimeMS(millis)

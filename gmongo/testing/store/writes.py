@@ -36,7 +36,7 @@ class Outcome:
     matched_count: int = 0  # the number of inserted, matched or removed documents
     modified_count: int = 0  # the number of modified documents
     # The `_id` of the document that an upsert inserted, or MISSING if the write inserted no document.
-    upserted: Any = MISSING
+    upserted_id: Any = MISSING
 
 
 _ONE_INSERTED = Outcome(1)
@@ -49,7 +49,7 @@ class Target:
     access: Access  # the access to the data
     collection: Collection | None  # the collection, or None if the collection does not exist
     create_collection: Callable[[], Collection]  # a function that creates the collection, and returns the collection
-    bypass: bool  # the value of `bypassDocumentValidation`
+    bypasses_validation: bool  # the value of `bypassDocumentValidation`
     variables: Mapping[str, Any]  # the values of variables by name
     pace: Pace = field(default_factory=Pace)  # the pace of the command
 
@@ -81,7 +81,7 @@ def insert_one(target: Target, document: Document) -> Outcome:
     collection = target.ensure_collection()
     if collection.kind == "timeseries":
         document = create_measurement(collection.options["timeseries"], document)
-    check_document(collection, document, target.bypass)
+    check_document(collection, document, target.bypasses_validation)
     key, access = collection.key(document["_id"]), target.access
     while access.await_unlocked(collection, key, target.pace) or access.await_unlocked_entries(
         collection, document, None, target.pace
@@ -106,17 +106,17 @@ def find_records_to_write(target: Target, statement: Mapping[str, Any], variable
     sort = compile_sort(order, collation, target.pace)
 
     def find_first() -> Matches:
-        """Return the first record in this order. If another command changes or locks the record, repeat the search."""
+        """Return the first record of the sort. If another command changes or locks the record, repeat the search."""
         while True:
             records = select(access, collection, statement["q"], collation, variables, hint, target.pace)
             first_records = list(sort(records, lambda item: item[1].document))[:1]
-            if all(_is_free(target, collection, key, record) for key, record in first_records):
+            if all(_is_unlocked_and_unchanged(target, collection, key, record) for key, record in first_records):
                 return first_records
 
     return find_first()
 
 
-def _is_free(target: Target, collection: Collection, key: Key, record: Record) -> bool:
+def _is_unlocked_and_unchanged(target: Target, collection: Collection, key: Key, record: Record) -> bool:
     """If a transaction has locked the record, wait. Return True if there was no wait and the record is unchanged."""
     has_waited = target.access.await_unlocked(collection, key, target.pace)
     return not has_waited and target.access.records(collection).get(key) is record
@@ -166,7 +166,7 @@ def update_one(target: Target, update: Update, key: Any, document: Document) -> 
     check_updated_names(updated, target.access.state.version)
     check_size(updated)
     collection = target.ensure_collection()
-    check_document(collection, updated, target.bypass, document)
+    check_document(collection, updated, target.bypasses_validation, document)
     if target.access.await_unlocked_entries(collection, updated, document, target.pace):
         record = target.access.records(collection).get(key)
         if record is None or record.document is not document:
@@ -233,8 +233,8 @@ class Tally:
     def add(self, index: int, outcome: Outcome) -> None:
         self.matched_count += outcome.matched_count
         self.modified_count += outcome.modified_count
-        if outcome.upserted is not MISSING:
-            self.upserted.append({"index": index, "_id": outcome.upserted})
+        if outcome.upserted_id is not MISSING:
+            self.upserted.append({"index": index, "_id": outcome.upserted_id})
 
     def reply(self, counts: Document) -> Document:
         return {**counts, "writeErrors": self.errors} if self.errors else counts

@@ -34,26 +34,26 @@ class ResponderQueries:
     """OCSP queries about one certificate in background greenlets.
 
     The queries end after the first conclusive answer or after `seconds`. All connections that need
-    the answer share the queries, which continue if a waiting connection is closed. `remember`
+    the answer share the queries, which continue if a waiting connection is closed. `store`
     receives the conclusive answer.
     """
 
-    def __init__(self, request: Request, seconds: float, remember: Callable[[Request, Response], None]) -> None:
+    def __init__(self, request: Request, seconds: float, store: Callable[[Request, Response], None]) -> None:
         self.answer: Response | None = None
         self._pause_ends_at = _clock.monotonic() + seconds + _PAUSE_AFTER_FAILURE
         self._transports: list[Transport | Race] = []
         self._ended = Event()
         responders = request.responders[:_MAX_RESPONDERS]
-        self._pending = len(responders)
+        self._pending_count = len(responders)
         for url in responders:
-            greenlet = gevent.Greenlet(self._query, url, request, seconds, remember)
+            greenlet = gevent.Greenlet(self._query, url, request, seconds, store)
             # the linked function runs even if the greenlet is killed before its start
             greenlet.link(self._handle_query_end)
             greenlet.start()
 
     @property
-    def is_over(self) -> bool:
-        """True if the queries have an answer, or if the pause after failed queries has ended."""
+    def may_be_replaced(self) -> bool:
+        """True if new queries may start: after an answer, or after the pause that follows failed queries."""
         return self._ended.is_set() and (self.answer is not None or _clock.monotonic() >= self._pause_ends_at)
 
     def wait(self, ref: bool) -> None:
@@ -69,7 +69,7 @@ class ResponderQueries:
         for each in self._transports:
             each.mark_forked(TransportError("the parent process queries the OCSP responder"))
 
-    def _query(self, url: str, request: Request, seconds: float, remember: Callable[[Request, Response], None]) -> None:
+    def _query(self, url: str, request: Request, seconds: float, store: Callable[[Request, Response], None]) -> None:
         limit = NoResponse(f"the OCSP responder at {url} does not answer within {seconds:g} seconds")
         transports: list[Transport | Race] = []
 
@@ -82,7 +82,7 @@ class ResponderQueries:
                 answer = parse_response(request, query_responder(url, request.encoded, attach))
             if answer.is_conclusive and self.answer is None:
                 self.answer = answer
-                remember(request, answer)
+                store(request, answer)
                 self._ended.set()
         except NoResponse as error:
             safely(ocsp_log.info, "%s", error)
@@ -92,8 +92,8 @@ class ResponderQueries:
                 self._transports.remove(each)
 
     def _handle_query_end(self, _greenlet: object) -> None:
-        self._pending -= 1
-        if not self._pending:
+        self._pending_count -= 1
+        if not self._pending_count:
             self._ended.set()
 
 

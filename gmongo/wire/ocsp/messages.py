@@ -44,7 +44,7 @@ class Request:
         self.encoded = request.public_bytes(Encoding.DER)
 
     def id_with_hash(self, algorithm: hashes.HashAlgorithm) -> CertificateId:
-        """Return the ID of the certificate with the hash algorithm of a response."""
+        """Return the certificate ID that is computed with the hash algorithm of a response."""
         return _get_id(self._build_request(algorithm))
 
     def _build_request(self, algorithm: hashes.HashAlgorithm) -> ocsp.OCSPRequest:
@@ -124,9 +124,9 @@ def parse_response(request: Request, data: bytes) -> Response:
         raise NoResponse(f"the OCSP response cannot be read: {error}") from error
 
 
-def _is_about(single: ocsp.OCSPSingleResponse, request: Request) -> bool:
-    certificate_id = single.issuer_name_hash, single.issuer_key_hash, single.serial_number
-    return certificate_id == request.id_with_hash(single.hash_algorithm)
+def _is_about(single_response: ocsp.OCSPSingleResponse, request: Request) -> bool:
+    certificate_id = single_response.issuer_name_hash, single_response.issuer_key_hash, single_response.serial_number
+    return certificate_id == request.id_with_hash(single_response.hash_algorithm)
 
 
 def _combine_statuses(responses: list[ocsp.OCSPSingleResponse]) -> Response:
@@ -134,20 +134,20 @@ def _combine_statuses(responses: list[ocsp.OCSPSingleResponse]) -> Response:
     if not responses:
         raise NoResponse("the OCSP response is not about the server's certificate")
     now = datetime.fromtimestamp(_clock.time(), timezone.utc)
-    until = inf
+    valid_until = inf
     for each in responses:
         if each.this_update_utc > now:
             raise NoResponse("the OCSP response is not valid yet")
         if each.next_update_utc is None:
-            until = -inf  # the responder may have a newer status at any time
+            valid_until = -inf  # the responder may have a newer status at any time
         elif each.next_update_utc <= now:
             raise NoResponse("the OCSP response has expired")
         else:
-            until = min(until, each.next_update_utc.timestamp())
+            valid_until = min(valid_until, each.next_update_utc.timestamp())
     statuses = {each.certificate_status for each in responses}
     if ocsp.OCSPCertStatus.REVOKED in statuses:
-        return Response(True, until)
-    return Response(False if statuses == {ocsp.OCSPCertStatus.GOOD} else None, until)
+        return Response(True, valid_until)
+    return Response(False if statuses == {ocsp.OCSPCertStatus.GOOD} else None, valid_until)
 
 
 def _find_signer(response: ocsp.OCSPResponse, issuer: x509.Certificate) -> x509.Certificate:

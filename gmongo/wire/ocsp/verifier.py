@@ -82,8 +82,8 @@ class Verifier:
         return answer if answer is not None and answer.is_valid else None
 
     def _cache_answer(self, request: Request, answer: Response) -> None:
-        known = self._answers.get(request.id)
-        if answer.is_conclusive and (known is None or known.valid_until < answer.valid_until):
+        cached = self._answers.get(request.id)
+        if answer.is_conclusive and (cached is None or cached.valid_until < answer.valid_until):
             self._answers = {key: each for key, each in self._answers.items() if each.is_valid}
             self._answers[request.id] = answer
 
@@ -91,8 +91,8 @@ class Verifier:
         if not self._queries_responders or not request.responders:
             return None
         queries = self._queries.get(request.id)
-        if queries is None or queries.is_over:
-            self._queries = {key: each for key, each in self._queries.items() if not each.is_over}
+        if queries is None or queries.may_be_replaced:
+            self._queries = {key: each for key, each in self._queries.items() if not each.may_be_replaced}
             queries = self._queries[request.id] = ResponderQueries(request, self._seconds, self._cache_answer)
         wait(queries)
         return queries.answer

@@ -43,7 +43,7 @@ class DriverProgram:
         return self._errors.read()
 
     @property
-    def warnings(self) -> dict[str, int]:
+    def warning_counts(self) -> dict[str, int]:
         """Return the number of warnings on standard error, by warning class."""
         return count_warnings(self.stderr)
 

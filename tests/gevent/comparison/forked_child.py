@@ -29,7 +29,7 @@ import gevent.os
 
 READER_COUNT = 8
 QUIET_OPTIONS = {"serverMonitoringMode": "poll", "heartbeatFrequencyMS": 60_000}
-PARENT_RUN_SECONDS = 0.8 if sys.argv[4] == "busy" else 0
+CHILD_PAUSE_SECONDS = 0.8 if sys.argv[4] == "busy" else 0
 
 
 def use_in_child(client: Any) -> None:
@@ -38,7 +38,7 @@ def use_in_child(client: Any) -> None:
         with gevent.Timeout(30):
             client.test.c.insert_one({"_id": "child"})
             document = client.test.c.find_one({"_id": "child"})
-            gevent.sleep(PARENT_RUN_SECONDS)
+            gevent.sleep(CHILD_PAUSE_SECONDS)
             client.close()
         send_line("child:", "works" if document == {"_id": "child"} else document)
     except BaseException as error:

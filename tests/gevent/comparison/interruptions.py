@@ -27,15 +27,15 @@ import itertools
 import gevent
 
 from gmongo.testing import Deployment
-from tests.gevent.switching.interruptions import KINDS, InterruptionKind
+from tests.gevent.switching.interruptions import INTERRUPTION_KINDS, InterruptionKind
 from tests.gevent.switching.tracing import Tracer
 from tests.support.wait import becomes_true
 
-SELECTED_KINDS = [each for each in KINDS if each.name in ("kill", "foreign timeout", "kill and timeout")]
+SELECTED_KINDS = [each for each in INTERRUPTION_KINDS if each.name in ("kill", "foreign timeout", "kill and timeout")]
 TIME_LIMIT = 2.0  # seconds. An uninterrupted operation needs some milliseconds.
 MAX_SWITCHES = 60
 
-_numbers = itertools.count()
+_run_numbers = itertools.count()
 
 
 class Scenario(NamedTuple):
@@ -74,7 +74,7 @@ class Run:
 
     def __init__(self, deployment: Deployment, scenario: Scenario) -> None:
         self.deployment = deployment
-        self.name = f"run {next(_numbers)}"
+        self.name = f"run {next(_run_numbers)}"
         self.scenario = scenario
         self.losses: set[str] = set()
         self.event_counter = create_event_counter(driver)
@@ -151,12 +151,12 @@ class Run:
 
     def _serves_concurrently(self) -> bool:
         self.event_counter.most_pings = 0
-        pinging = [
+        pingers = [
             gevent.spawn(self._call_with_limit, self.client.admin.command, "ping")
             for _ in range(self.scenario.pool_size)
         ]
-        gevent.joinall(pinging)
-        return bool(self.event_counter.most_pings == self.scenario.pool_size and all(each.value for each in pinging))
+        gevent.joinall(pingers)
+        return bool(self.event_counter.most_pings == self.scenario.pool_size and all(each.value for each in pingers))
 
     def _call_with_limit(self, call: Callable[..., Any], *arguments: Any) -> Any:
         try:
@@ -180,8 +180,8 @@ class Run:
             self.losses.add("a connection is left at the server after close()")
 
     def _connections(self) -> list[Any]:
-        every = [each for member in self.deployment.members for each in member.connections.values()]
-        return [each for each in every if each.app_name == self.name]
+        connections = [each for member in self.deployment.members for each in member.connections.values()]
+        return [each for each in connections if each.app_name == self.name]
 
 
 def open_transactions(deployment: Deployment) -> list[Any]:
@@ -234,10 +234,10 @@ def main() -> None:
     with Deployment.replica_set(members=1) as deployment:
         insert_documents(deployment)
         runs_by_scenario = {name: list(run_all(deployment, SCENARIOS[name])) for name in sys.argv[2:]}
-        every = [run for runs in runs_by_scenario.values() for run in runs]
-        gevent.joinall([run.closing_greenlet for run in every], raise_error=True)
+        all_runs = [run for runs in runs_by_scenario.values() for run in runs]
+        gevent.joinall([run.closing_greenlet for run in all_runs], raise_error=True)
         gc.collect()
-        for run in every:
+        for run in all_runs:
             run.check_connections()
         print(json.dumps({name: count_losses(runs) for name, runs in runs_by_scenario.items()}))
 

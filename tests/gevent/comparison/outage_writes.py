@@ -36,7 +36,7 @@ class Writer:
         self._number = number
         self.acknowledged: list[str] = []
         self.errors: Counter[str] = Counter()
-        self.unexpected: set[str] = set()
+        self.unexpected_errors: set[str] = set()
 
     def run(self) -> None:
         """Insert documents until the greenlet is killed."""
@@ -50,7 +50,7 @@ class Writer:
             except Exception as error:
                 self.errors[type(error).__name__] += 1
                 if not isinstance(error, driver.errors.ConnectionFailure):
-                    self.unexpected.add(type(error).__name__)
+                    self.unexpected_errors.add(type(error).__name__)
             gevent.sleep(0.02)
 
 
@@ -81,7 +81,7 @@ def main() -> None:
             {
                 "recovered": recovered,
                 "errors": sum((writer.errors for writer in writers), Counter()),
-                "unexpected": sorted(set().union(*(writer.unexpected for writer in writers))),
+                "unexpected": sorted(set().union(*(writer.unexpected_errors for writer in writers))),
                 "acknowledged": [name for writer in writers for name in writer.acknowledged],
             }
         )

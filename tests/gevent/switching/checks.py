@@ -45,7 +45,7 @@ def outcome_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer) -
     elif tracer.kind is None or not tracer.errors:
         if error is not None:
             faults.append(f"the scenario fails without interruption: {error!r}")
-        if tracer.has_missed():
+        if tracer.has_missed_interruption():
             faults.append(f"nothing was thrown in {tracer.switch_count} switches")
     elif not tracer.kind.is_from_application:
         if error is not None and not isinstance(error, Exception):
@@ -62,9 +62,9 @@ def outcome_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer) -
 
 def resource_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer, generation: int) -> list[str]:
     faults = []
-    may_clear = tracer.kind is not None and (not tracer.kind.is_from_application or scenario.is_restarted)
+    may_clear_pool = tracer.kind is not None and (not tracer.kind.is_from_application or scenario.is_restarted)
     for other in run_state.others:
-        may_fail = may_clear and scenario.clears_pool and isinstance(other.exception, AutoReconnect)
+        may_fail = may_clear_pool and scenario.clears_pool and isinstance(other.exception, AutoReconnect)
         if not (other.successful() or may_fail):
             faults.append(f"an uninterrupted greenlet got {other.exception!r}, ready: {other.ready()}")
     if not scenario.closes_client:
@@ -73,7 +73,7 @@ def resource_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer, 
     open_commands = {number for number, count in run_state.recorder.open_commands.items() if count}
     if not becomes_true(lambda: not any(run_state.recorder.open_commands.values())):
         faults.append(f"commands {open_commands} have no end event")
-    if not may_clear:
+    if not may_clear_pool:
         if run_state.recorder.unknown_servers and not scenario.clears_pool:
             faults.append(f"the server was marked Unknown: {run_state.recorder.unknown_servers}")
         if not scenario.clears_pool and not scenario.closes_client and run_state.pool.generation != generation:
@@ -119,11 +119,11 @@ def _session_faults(run_state: ScenarioRun) -> list[str]:
     sessions = run_state.client._executor.sessions
     if not becomes_true_after_collection(lambda: not sessions.in_use):
         return [f"{sessions.in_use} sessions are still in use"]
-    taken = [sessions.acquire() for _ in range(len(sessions) + 1)]
-    identities = [bytes(session.lsid["id"]) for session in taken]
-    for session in taken:
+    acquired = [sessions.acquire() for _ in range(len(sessions) + 1)]
+    session_ids = [bytes(session.lsid["id"]) for session in acquired]
+    for session in acquired:
         sessions.release(session)
-    if len(identities) != len(set(identities)):
+    if len(session_ids) != len(set(session_ids)):
         return ["a session was handed out twice"]
     return []
 
@@ -135,11 +135,11 @@ def _next_operation_faults(run_state: ScenarioRun) -> list[str]:
     """
     facts = run_state.db.facts
     expected = [{"_id": number, "of": number} for number in range(4)]
-    found = [facts.find_one({"_id": number}) for number in range(2)]
+    documents = [facts.find_one({"_id": number}) for number in range(2)]
     readers = [gevent.spawn(facts.find_one, {"_id": number}) for number in (2, 3)]
     gevent.joinall(readers, timeout=WAIT_SECONDS)
-    found += [each.value for each in readers]
-    return [] if found == expected else [f"the next operations read {found}"]
+    documents += [each.value for each in readers]
+    return [] if documents == expected else [f"the next operations read {documents}"]
 
 
 class ResourceSnapshot:
@@ -147,7 +147,7 @@ class ResourceSnapshot:
 
     def __init__(self, deployment: Any) -> None:
         self._deployment = deployment
-        self._open = count_open_resources(deployment)
+        self._open_counts = count_open_resources(deployment)
         self._descriptors = open_descriptors()
         self._watcher_count = _count_watchers()
 
@@ -158,7 +158,7 @@ class ResourceSnapshot:
 
         def count_remaining_objects() -> dict[str, int]:
             now = count_open_resources(self._deployment)
-            return {kind: now[kind] - self._open[kind] for kind in kinds if now[kind] > self._open[kind]}
+            return {kind: now[kind] - self._open_counts[kind] for kind in kinds if now[kind] > self._open_counts[kind]}
 
         return (
             []
@@ -187,11 +187,11 @@ class ResourceSnapshot:
 
 def open_descriptors() -> set[str]:
     """Return the file or socket of each open file descriptor."""
-    folder, found = "/proc/self/fd", set()
+    folder, targets = "/proc/self/fd", set()
     for number in os.listdir(folder):
         with suppress(FileNotFoundError):  # `listdir` has closed the descriptor of the directory
-            found.add(os.readlink(f"{folder}/{number}"))
-    return found
+            targets.add(os.readlink(f"{folder}/{number}"))
+    return targets
 
 
 def _count_watchers() -> int:

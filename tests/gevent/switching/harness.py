@@ -115,7 +115,9 @@ class Scenario:
             run_state.error = error
 
     def run_others(self, run_state: ScenarioRun) -> None:
-        """After the start of the greenlet to interrupt, start other greenlets that affect this greenlet."""
+        """After the start of the greenlet to interrupt, start other greenlets that affect
+        this greenlet.
+        """
 
     def start_second(self, run_state: ScenarioRun) -> None:
         """Start a second greenlet that uses the object of the first greenlet.
@@ -183,7 +185,7 @@ def run(
     """
     faults: list[str] = []
     with gevent.Timeout(60):  # a busy server needs long
-        before = checks.ResourceSnapshot(deployment)
+        snapshot = checks.ResourceSnapshot(deployment)
         run_state = ScenarioRun(scenario, deployment, listeners_switch)
         if scenario.starts_with_connection:
             run_state.open_connection()
@@ -194,8 +196,8 @@ def run(
             scenario.run_others(run_state)
             # The run ends with the kill of the driver greenlet. The tracer does not trace the
             # greenlet that the driver starts instead.
-            replaced = kind is not None and kind.moment == SPAWN and scenario.is_restarted
-            if not becomes_true(lambda: (replaced and tracer.errors) or scenario.has_ended(run_state, tracer)):
+            is_replaced = kind is not None and kind.moment == SPAWN and scenario.is_restarted
+            if not becomes_true(lambda: (is_replaced and tracer.errors) or scenario.has_ended(run_state, tracer)):
                 faults.append("the scenario does not end")
             gevent.joinall(run_state.others, timeout=checks.WAIT_SECONDS)
         run_state.errors = tracer.errors
@@ -206,12 +208,12 @@ def run(
         except AssertionError as error:
             faults.append(f"{error}")
         faults += checks.resource_faults(scenario, run_state, tracer, generation)
-        faults += before.objects_left("transactions", *(() if scenario.ends_cursors else ("cursors",)))
+        faults += snapshot.objects_left("transactions", *(() if scenario.ends_cursors else ("cursors",)))
         run_state.client.close()
         result, switched_greenlets = (tracer.reached, bool(tracer.errors)), tracer.switched_greenlets
         run_state.greenlet = run_state.error = None
         run_state.errors = []
-        faults += before.unreleased_resources(switched_greenlets, run_state)
+        faults += snapshot.unreleased_resources(switched_greenlets, run_state)
     assert not faults, f"{scenario.name}, {kind}, switch {switch_number}: " + "; ".join(faults)
     return result
 
@@ -230,16 +232,16 @@ def explore(
         _insert_facts(deployment)
         if scenario.has_rehearsal:
             run(scenario, deployment, None, None)
-        switches = thrown = 0
-        while switches < scenario.max_switches:
-            reached, has_thrown = run(scenario, deployment, switches, kind, listeners_switch)
+        switch_count = thrown_count = 0
+        while switch_count < scenario.max_switches:
+            reached, has_thrown = run(scenario, deployment, switch_count, kind, listeners_switch)
             if not reached:  # the greenlet has ended before the chosen switch
                 break
-            switches += 1
-            thrown += has_thrown
-        least = 0 if kind.moment == SPAWN else scenario.min_switches
-        assert switches >= least, f"{scenario.name} switches {switches} times only"
-        return switches, thrown
+            switch_count += 1
+            thrown_count += has_thrown
+        min_switches = 0 if kind.moment == SPAWN else scenario.min_switches
+        assert switch_count >= min_switches, f"{scenario.name} switches {switch_count} times only"
+        return switch_count, thrown_count
 
 
 def _insert_facts(deployment: Deployment | RealDeployment) -> None:

@@ -39,8 +39,8 @@ class InterruptionKind(NamedTuple):
 
     :ivar name: the name in test IDs.
     :ivar moment: the moment of the interruption: EARLY, LATE, SPAWN or ENTER.
-    :ivar error_factories: functions that create the errors of the chosen switch and of the
-        following switches. None to throw the error of a running timeout of the driver.
+    :ivar error_factories: functions that create the errors of the chosen switch and of the following
+        switches. None for the error of a running timeout of the driver, or for no error (ENTER).
     :ivar innermost: True to throw the error of the innermost running timeout of the driver, False
         for the outermost timeout.
     """
@@ -67,7 +67,7 @@ LATE_TIMEOUT = InterruptionKind("foreign timeout", LATE, (_application_timeout,)
 KILL_AT_SPAWN = InterruptionKind("kill before the first switch", SPAWN, (GreenletExit,))
 SECOND_GREENLET = InterruptionKind("second greenlet", ENTER, None)
 KILL_AND_TIMEOUT = InterruptionKind("kill and timeout", EARLY, (GreenletExit, _application_timeout))
-KINDS = (
+INTERRUPTION_KINDS = (
     KILL,
     InterruptionKind("kill", LATE, (GreenletExit,)),
     InterruptionKind("foreign timeout", EARLY, (_application_timeout,)),

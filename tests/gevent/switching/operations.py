@@ -29,8 +29,8 @@ from tests.support.wait import becomes_true
 CONTENT = b"0123456789"
 IDS = [0, 1, 2, 3]
 UPDATE = {"$set": {"n": 10}}
-LARGER_IDS = {"_id": {"$gt": 1}}
-SEARCH = SearchIndexModel({"mappings": {"dynamic": True}}, "default")
+ID_ABOVE_1 = {"_id": {"$gt": 1}}
+SEARCH_INDEX = SearchIndexModel({"mappings": {"dynamic": True}}, "default")
 DOCUMENTS: dict[str, list[dict[str, Any]]] = {
     "work": [{"_id": number, "n": number} for number in IDS],
     "fs.files": [
@@ -106,8 +106,8 @@ def _document_text(name: str, document: Mapping[str, Any]) -> str:
 
     Omit the ``_id`` of a chunk and the ``uploadDate`` of a file, which differ in each run.
     """
-    varying = {"fs.chunks": "_id", "fs.files": "uploadDate"}.get(name)
-    return f"{name}: { {key: value for key, value in document.items() if key != varying} }"
+    varying_field = {"fs.chunks": "_id", "fs.files": "uploadDate"}.get(name)
+    return f"{name}: { {key: value for key, value in document.items() if key != varying_field} }"
 
 
 _ORIGINAL_DOCUMENTS = Counter(
@@ -227,7 +227,7 @@ def tolerate_missing_search(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def update_in_transaction(session: Any, first_action: Callable[[Any], Any] = lambda session: None) -> Any:
     def update(session: Any) -> Any:
         first_action(session)
-        return session.client.operations.work.update_many(LARGER_IDS, UPDATE, session=session).modified_count
+        return session.client.operations.work.update_many(ID_ABOVE_1, UPDATE, session=session).modified_count
 
     return session.with_transaction(update)
 
@@ -247,19 +247,19 @@ def rows(object_name: str, **calls: tuple[Callable[[Any], Any], Any]) -> dict[st
     return {name: OperationRow(object_name, *call) for name, call in calls.items()}
 
 
-BULK = [InsertOne({"_id": 9}), UpdateOne({"_id": 0}, UPDATE), ReplaceOne({"_id": 2}, {"n": 9}), DeleteOne({"_id": 1})]
+WRITES = [InsertOne({"_id": 9}), UpdateOne({"_id": 0}, UPDATE), ReplaceOne({"_id": 2}, {"n": 9}), DeleteOne({"_id": 1})]
 
 COLLECTION_ROWS = rows(
     "collection",
     aggregate=(lambda c: ids(c.aggregate([], batchSize=2)), IDS),
     aggregate_raw_batches=(lambda c: raw_ids(c.aggregate_raw_batches([], batchSize=2)), IDS),
-    bulk_write=(lambda c: c.bulk_write(BULK).modified_count, 2),
+    bulk_write=(lambda c: c.bulk_write(WRITES).modified_count, 2),
     count_documents=(lambda c: c.count_documents({}), 4),
     create_index=(lambda c: c.create_index("n"), "n_1"),
     create_indexes=(lambda c: c.create_indexes([IndexModel("n")]), ["n_1"]),
-    create_search_index=(tolerate_missing_search(lambda c: c.create_search_index(SEARCH)), None),
-    create_search_indexes=(tolerate_missing_search(lambda c: c.create_search_indexes([SEARCH])), None),
-    delete_many=(lambda c: c.delete_many(LARGER_IDS).deleted_count, 2),
+    create_search_index=(tolerate_missing_search(lambda c: c.create_search_index(SEARCH_INDEX)), None),
+    create_search_indexes=(tolerate_missing_search(lambda c: c.create_search_indexes([SEARCH_INDEX])), None),
+    delete_many=(lambda c: c.delete_many(ID_ABOVE_1).deleted_count, 2),
     delete_one=(lambda c: c.delete_one({"_id": 1}).deleted_count, 1),
     distinct=(lambda c: c.distinct("n"), IDS),
     drop=(lambda c: c.drop(), None),
@@ -279,7 +279,7 @@ COLLECTION_ROWS = rows(
     options=(lambda c: c.options(), {}),
     rename=(lambda c: c.rename("other")["ok"], 1.0),
     replace_one=(lambda c: c.replace_one({"_id": 1}, {"n": 9}).modified_count, 1),
-    update_many=(lambda c: c.update_many(LARGER_IDS, UPDATE).modified_count, 2),
+    update_many=(lambda c: c.update_many(ID_ABOVE_1, UPDATE).modified_count, 2),
     update_one=(lambda c: c.update_one({"_id": 1}, UPDATE).modified_count, 1),
     update_search_index=(tolerate_missing_search(lambda c: c.update_search_index("default", {"mappings": {}})), None),
     watch=(first_change, None),
@@ -314,7 +314,7 @@ SESSION_ROWS = rows(
     "session",
     end_session=(lambda s: s.end_session(), None),
     start_transaction=(
-        wrap_in_with_block(lambda s: call_in_with_block(s.start_transaction(), lambda block: read_and_write(s))),
+        wrap_in_with_block(lambda s: call_in_with_block(s.start_transaction(), lambda block: write_and_read(s))),
         None,
     ),
     with_transaction=(wrap_in_with_block(update_in_transaction), 2),
@@ -415,7 +415,7 @@ def read_in_session(session: Any) -> list[Any]:
         return ids(session.client.operations.work.find(session=session, batch_size=2))
 
 
-def read_and_write(session: Any) -> None:
+def write_and_read(session: Any) -> None:
     work = session.client.operations.work
     work.update_one({"_id": 0}, UPDATE, session=session)
     assert work.find_one({"_id": 0}, session=session)["n"] == 10
@@ -471,7 +471,7 @@ class SwitchingFile(io.BytesIO):
         return super().write(data)
 
 
-def iterate_slowly(items: Iterable[Any]) -> Iterator[Any]:
+def iterate_with_switches(items: Iterable[Any]) -> Iterator[Any]:
     for item in items:
         gevent.sleep(0)
         yield item
@@ -496,11 +496,11 @@ CALLBACK_ROWS = {
         "collection", lambda c: ids(c.find(SwitchingMapping({"n": SwitchingMapping({"$gt": 1})}))), [2, 3]
     ),
     "mapping of update_many": OperationRow(
-        "collection", lambda c: c.update_many(SwitchingMapping(LARGER_IDS), SwitchingMapping(UPDATE)).modified_count, 2
+        "collection", lambda c: c.update_many(SwitchingMapping(ID_ABOVE_1), SwitchingMapping(UPDATE)).modified_count, 2
     ),
     "mapping of command": OperationRow("database", lambda d: d.command(SwitchingMapping({"count": "work"}))["n"], 4),
     "iterator of insert_many": OperationRow(
-        "collection", lambda c: c.insert_many(iterate_slowly([{"_id": 8}, {"_id": 9}])).inserted_ids, [8, 9]
+        "collection", lambda c: c.insert_many(iterate_with_switches([{"_id": 8}, {"_id": 9}])).inserted_ids, [8, 9]
     ),
     "transaction callback": OperationRow(
         "session", wrap_in_with_block(lambda s: update_in_transaction(s, lambda _session: gevent.sleep(0))), 2
@@ -509,7 +509,7 @@ CALLBACK_ROWS = {
     "target of download": OperationRow("bucket", lambda b: b.download_to_stream(1, SwitchingFile()), None),
 }
 
-GROUPS: dict[str, dict[str, OperationRow]] = {
+ROW_GROUPS: dict[str, dict[str, OperationRow]] = {
     "Collection": COLLECTION_ROWS,
     "Database": DATABASE_ROWS,
     "MongoClient": CLIENT_ROWS,
@@ -525,4 +525,4 @@ GROUPS: dict[str, dict[str, OperationRow]] = {
     "GridOutCursor": FILE_CURSOR_ROWS,
     "callback": CALLBACK_ROWS,
 }
-OPERATIONS = [Operation(f"{group}.{name}", row) for group, rows in GROUPS.items() for name, row in rows.items()]
+OPERATIONS = [Operation(f"{group}.{name}", row) for group, rows in ROW_GROUPS.items() for name, row in rows.items()]

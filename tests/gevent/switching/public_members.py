@@ -11,7 +11,7 @@ from gmongo.cursor import Cursor, RawBatchCursor
 from gmongo.database import Database
 from gmongo.gridfs import GridFS, GridFSBucket, GridIn, GridOut, GridOutCursor
 
-CLASSES: dict[str, type] = {
+PUBLIC_CLASSES: dict[str, type] = {
     kind.__name__: kind
     for kind in (
         MongoClient,
@@ -37,7 +37,7 @@ _QUERY_NAMES = (
     "max_await_time_ms max_scan max_time_ms min remove_option retrieved rewind session skip sort where"
 )
 _NO_IO = "does no I/O"
-EXEMPT: dict[str, dict[str, str]] = {
+EXEMPT_MEMBERS: dict[str, dict[str, str]] = {
     "MongoClient": {
         _NO_IO: f"HOST PORT __getitem__ __next__ next append_metadata arbiters eq_props get_database nodes options "
         f"primary get_default_database pool_stats retry_stats secondaries topology_description {_SETTING_NAMES}",
@@ -56,7 +56,7 @@ EXEMPT: dict[str, dict[str, str]] = {
     "RawBatchCommandCursor": {_NO_IO: "__getitem__ address alive batch_size cursor_id session"},
     "ChangeStream": {_NO_IO: "alive resume_token"},
     "GridFS": {},
-    "GridFSBucket": {"has the code of upload_from_stream_with_id": "upload_from_stream"},
+    "GridFSBucket": {"has the same code as upload_from_stream_with_id": "upload_from_stream"},
     "GridIn": {
         _NO_IO: "chunk_size closed content_type filename length md5 name read readable seekable upload_date writeable"
     },

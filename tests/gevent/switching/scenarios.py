@@ -242,7 +242,7 @@ class Backoff(Scenario):
 
 
 class Retry(Backoff):
-    name = "retry after an election"
+    name = "retry without backoff"
     min_switches = 2
 
     def prepare(self, run_state: ScenarioRun) -> None:
@@ -302,7 +302,7 @@ def write_with_client(db: Any) -> Any:
 
 
 class UploadFile(Scenario):
-    """An interrupted upload leaves no chunks and no unreadable file."""
+    """An interrupted upload leaves no chunks without a file, and no unreadable file."""
 
     name = "GridFS upload"
     min_switches = 3
@@ -344,9 +344,9 @@ class WriteAndAbort(UploadFile):
     def check(self, run_state: ScenarioRun) -> None:
         file = run_state.kept["file"]
         if run_state.error is not None:
-            for again in (file.close, lambda: file.write(b"more")):
+            for later_call in (file.close, lambda: file.write(b"more")):
                 with suppress(PyMongoError, ApplicationError):
-                    again()
+                    later_call()
                     raise AssertionError("a failed upload does not raise its error again")
             file.abort()
         super().check(run_state)

@@ -102,8 +102,8 @@ def take_file_ids(cursor: Any) -> list[Any]:
 
 
 def check_file_ids(run_state: ScenarioRun, cursor: Any, first: Any, second: Any) -> None:
-    taken = [each for part in (first, second) if part != REJECTED for each in part or ()]
-    assert len(set(taken)) == len(taken), taken
+    taken_ids = [each for part in (first, second) if part != REJECTED for each in part or ()]
+    assert len(set(taken_ids)) == len(taken_ids), taken_ids
     cursor.close()
 
 

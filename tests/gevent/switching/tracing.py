@@ -23,10 +23,13 @@ from tests.gevent.switching.interruptions import (
 
 
 class Tracer:
-    """Tracer of one greenlet, which interrupts the greenlet at the chosen switch."""
+    """Tracer that interrupts one greenlet at the chosen switch of this greenlet."""
 
     def __init__(
-        self, switch_number: int | None, kind: InterruptionKind | None, is_traced_greenlet: Callable[[Any], bool]
+        self,
+        switch_number: int | None,
+        kind: InterruptionKind | None,
+        is_traced_greenlet: Callable[[Any], bool],
     ) -> None:
         self.switch_number = switch_number
         self.kind = kind
@@ -99,7 +102,7 @@ class Tracer:
             self._hub.loop.run_callback(self._resume_tracing)
             raise error
 
-    def has_missed(self) -> bool:
+    def has_missed_interruption(self) -> bool:
         """Return True if the tracer threw no error, although the greenlet switched again after the
         chosen switch.
 
@@ -121,11 +124,11 @@ class Tracer:
         if self.kind.error_factories is None:
             error = RunningTimeouts.error_of(self.traced_greenlet, self.kind.innermost)
         elif self._remaining_error_factories:
-            make, self._remaining_error_factories = (
+            make_error, self._remaining_error_factories = (
                 self._remaining_error_factories[0],
                 self._remaining_error_factories[1:],
             )
-            error = make()
+            error = make_error()
         else:
             error = None
         if error is not None:

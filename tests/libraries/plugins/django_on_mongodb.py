@@ -48,7 +48,7 @@ class Runner(DiscoverRunner):
         for test in result.passed:
             ElementTree.SubElement(report, "testcase", classname=type(test).__name__, name=test.id())
         for test, _ in [*result.failures, *result.errors, *result.skipped]:
-            failed = ElementTree.SubElement(report, "testcase", classname=type(test).__name__, name=test.id())
-            ElementTree.SubElement(failed, "failure")
+            element = ElementTree.SubElement(report, "testcase", classname=type(test).__name__, name=test.id())
+            ElementTree.SubElement(element, "failure")
         ElementTree.ElementTree(report).write(os.environ["GMONGO_REPORT"])
         return super().suite_result(suite, result, **options)

@@ -14,7 +14,10 @@ def app():
     app = Flask("test")
     client = pymongo.MongoClient(os.environ["MONGODB_URI"])
     app.config.update(
-        SESSION_TYPE="mongodb", SESSION_MONGODB=client, SESSION_MONGODB_DB="flask", SESSION_MONGODB_COLLECT="sessions"
+        SESSION_TYPE="mongodb",
+        SESSION_MONGODB=client,
+        SESSION_MONGODB_DB="flask",
+        SESSION_MONGODB_COLLECT="sessions",
     )
     Session(app)
 

@@ -38,10 +38,10 @@ PROGRAM = """
 """
 
 
-@pytest.mark.parametrize("first", [True, False], ids=["import first", "agent first"])
-def test_new_relic_agent_traces_collection_methods(first):
+@pytest.mark.parametrize("import_is_first", [True, False], ids=["import first", "agent first"])
+def test_new_relic_agent_traces_collection_methods(import_is_first):
     line = "import gmongo.as_pymongo" if os.environ["GMONGO_DRIVER"] == "gmongo" else ""
-    lines = {"line": line, "other_line": ""} if first else {"line": "", "other_line": line}
+    lines = {"line": line, "other_line": ""} if import_is_first else {"line": "", "other_line": line}
     completed = subprocess.run(
         [sys.executable, "-c", dedent(PROGRAM.format(**lines))], capture_output=True, text=True, timeout=50, check=False
     )

@@ -13,7 +13,7 @@ class Foo(Thingy):
 
 
 @pytest.fixture(autouse=True)
-def connected():
+def open_connection():
     connect(os.environ["MONGODB_URI"].rstrip("/") + "/thingy")
     yield
     Foo.client.drop_database("thingy")

@@ -86,7 +86,7 @@ class Loose(DynamicDocument):
 
 
 @pytest.fixture(autouse=True)
-def connected():
+def open_connection():
     connect("books", host=URI, uuidRepresentation="standard")
     Author.ensure_indexes()
     yield

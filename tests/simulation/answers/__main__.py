@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def check(database: Any, version: str, names: Sequence[str]) -> int:
-    """Run each case that was recorded from this server version.
+    """Run each case whose answers belong to this version of the server.
 
     Print the cases whose answers differ, and return 1 if the answers of any case differ.
     """
@@ -53,10 +53,10 @@ def check(database: Any, version: str, names: Sequence[str]) -> int:
         if case.version.split(".") != release:
             continue
         case_count += 1
-        found = difference(case.expected, run_case(case, database))
-        if found:
+        mismatch = difference(case.expected, run_case(case, database))
+        if mismatch:
             difference_count += 1
-            print(f"{case.file}: {case.name}\n    {found}")
+            print(f"{case.file}: {case.name}\n    {mismatch}")
     print(f"{case_count} cases, {difference_count} differences")
     return int(difference_count > 0)
 

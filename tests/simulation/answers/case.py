@@ -91,13 +91,13 @@ def run_case(case: Case, database: Any) -> Any:
     replies: list[Any] = []
     sessions: dict[int, Any] = {}
     try:
-        for text in case.fields["run"]:
-            command = _with_answers(_renamed(text, DATABASE_NAME, database.name), replies)
+        for template in case.fields["run"]:
+            command = _with_answers(_with_database_name(template, DATABASE_NAME, database.name), replies)
             replies.append(_run_command(from_json(command), database, sessions))
     finally:
         for session in sessions.values():
             session.end_session()
-    return [_renamed(_stable_reply(to_json(reply)), database.name, DATABASE_NAME) for reply in replies]
+    return [_with_database_name(_stable_reply(to_json(reply)), database.name, DATABASE_NAME) for reply in replies]
 
 
 def difference(recorded: Any, answer: Any, path: str = "") -> str | None:
@@ -131,20 +131,20 @@ def _run_command(command: dict[str, Any], database: Any, sessions: dict[int, Any
     Some fields of a command in a data file control the run, and are not sent to the server. ``$db``
     is the name of the database, if the command does not use the default database. ``lsid`` is the
     number of the session. ``startTransaction`` starts a transaction in the session ``lsid``.
-    ``$events`` is the number of events that a cursor must return in one or several batches. Any
-    other value of ``$events`` is the ``_id`` in the ``documentKey`` of the last event to
+    An integer ``$events`` is the number of events that a cursor must return in one or several
+    batches. Any other value of ``$events`` is the ``_id`` in the ``documentKey`` of the last event to
     read. ``$only`` is the list of the paths of all reply parts that the answer contains.
     """
     expected_end, paths = command.pop("$events", None), command.pop("$only", None)
-    other = database.client[command.pop("$db", database.name)]
+    command_database = database.client[command.pop("$db", database.name)]
     session = _session(command, database, sessions) if "lsid" in command else None
     options = {"check": False, "codec_options": _CODEC, "session": session}
-    reply = other.command(command, **options)
+    reply = command_database.command(command, **options)
     for _ in range(_MAX_GET_MORES if expected_end and "cursor" in reply else 0):
         batch = reply["cursor"]["nextBatch"]
         if _is_complete(batch, expected_end):
             break
-        reply = other.command(command, **options)
+        reply = command_database.command(command, **options)
         if "cursor" not in reply:
             break
         reply["cursor"]["nextBatch"] = batch + reply["cursor"]["nextBatch"]
@@ -185,14 +185,14 @@ def _with_answers(value: Any, replies: list[Any]) -> Any:
     if not isinstance(value, dict):
         return value
     if list(value) == ["$answer"]:
-        found: Any = replies
+        answer: Any = replies
         for name in value["$answer"]:
-            found = found[name]
-        return to_json(found)
+            answer = answer[name]
+        return to_json(answer)
     return {name: _with_answers(part, replies) for name, part in value.items()}
 
 
-def _renamed(value: Any, old: str, new: str) -> Any:
+def _with_database_name(value: Any, old: str, new: str) -> Any:
     return json.loads(to_line(value).replace(old, new)) if old != new else value
 
 
@@ -200,14 +200,14 @@ def _stable_reply(reply: dict[str, Any]) -> dict[str, Any]:
     """Return a reply without error messages, and without cursor IDs and other values that differ in
     each run.
     """
-    found = {name: value for name, value in reply.items() if name not in _VOLATILE_FIELDS}
-    if found.get("ok") in (0.0, 1.0) and isinstance(found["ok"], float):
-        del found["ok"]
+    stable = {name: value for name, value in reply.items() if name not in _VOLATILE_FIELDS}
+    if stable.get("ok") in (0.0, 1.0) and isinstance(stable["ok"], float):
+        del stable["ok"]
     for name in ("writeErrors", "writeConcernError"):
-        errors = found.get(name, [])
+        errors = stable.get(name, [])
         for error in errors if isinstance(errors, list) else [errors]:
             error.pop("errmsg", None)
-    cursor = found.get("cursor")
+    cursor = stable.get("cursor")
     if isinstance(cursor, dict) and "id" in cursor:
-        found["cursor"] = {**cursor, "id": int(cursor["id"] != {"$numberLong": "0"})}
-    return found
+        stable["cursor"] = {**cursor, "id": int(cursor["id"] != {"$numberLong": "0"})}
+    return stable

@@ -52,15 +52,15 @@ def database_for_case() -> Iterator[Callable[[Case], Any]]:
 
 @pytest.mark.parametrize("file", [path.stem for path in files()])
 def test_simulation_returns_recorded_answers_of_servers(file, database_for_case):
-    # The answers of each case in `known_differences.jsonl` must differ. If the answers no longer
-    # differ, remove the case from this file.
+    # The answers of a case in `known_differences.jsonl` must differ. If the answers no longer
+    # differ, remove the case from `known_differences.jsonl`.
     known = {entry["name"] for entry in map(json.loads, KNOWN.read_text("utf-8").splitlines()) if entry["file"] == file}
     problems = []
     for case in cases(file):
-        found = difference(case.expected, run_case(case, database_for_case(case)))
-        if found and case.name not in known:
-            problems.append(f"{case.name}\n    {found}")
-        if not found and case.name in known:
+        mismatch = difference(case.expected, run_case(case, database_for_case(case)))
+        if mismatch and case.name not in known:
+            problems.append(f"{case.name}\n    {mismatch}")
+        if not mismatch and case.name in known:
             problems.append(f"{case.name}\n    is a known difference, but does not differ")
         known.discard(case.name)
     problems += [f"{name}\n    is a known difference, but no case" for name in known]
@@ -134,5 +134,5 @@ def test_simulation_rarely_refuses_random_reads_of_supported_operators():
     assert 1 not in [reply.get("code") for reply in replies]  # the simulation returns code 1 for an internal error
     refusals = [reply["errmsg"] for reply in replies if reply.get("code") == REFUSED_CODE]
     expected = ("support $", "support a malformed", "support an unsupported keyword of $jsonSchema")
-    others = [message for message in refusals if not any(text in message for text in expected)]
-    assert len(others) < 0.01 * len(replies), others
+    unexpected = [message for message in refusals if not any(text in message for text in expected)]
+    assert len(unexpected) < 0.01 * len(replies), unexpected

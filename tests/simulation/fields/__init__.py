@@ -1,1 +1,1 @@
-"""Programs that test the simulated validation of the fields and types in each command."""
+"""Program that compares how a server and the simulation validate the fields of malformed commands."""

@@ -27,7 +27,10 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{kind}: {case.name} {case.fault} on {case.database}: {case.pairs!r:.500}")
         print(f"    server {real!r:.300}\n    simulated {simulated!r:.300}")
     differing = options.count - outcome_counts["same"] - outcome_counts["refused"]
-    print(f"{options.count} cases, {differing} differ: {100 * differing / options.count:.2f} %", dict(outcome_counts))
+    print(
+        f"{options.count} cases, {differing} differ: {100 * differing / options.count:.2f} %",
+        dict(outcome_counts),
+    )
     return int(differing > 0.02 * options.count)
 
 

@@ -1,6 +1,6 @@
 """Invalid commands.
 
-Each command is a copy of a valid command, the template, with one fault such as a field of a wrong
+Each command has fields of a valid command, the template, and one fault such as a field of a wrong
 type.
 """
 
@@ -54,8 +54,8 @@ class Template:
 
     command: dict[str, Any]
     database: str = DATABASE_NAME
-    needed: Sequence[str] = ()  # the names of the required fields
-    skipped: Sequence[str] = ()  # fields whose value must not be replaced, because the state of the server would change
+    required_fields: Sequence[str] = ()
+    fixed_fields: Sequence[str] = ()  # fields that keep their value: another value would change the server's state
 
     @property
     def command_name(self) -> str:
@@ -104,25 +104,28 @@ def random_case(rng: random.Random, template: Template) -> Case:
     """Return a command that has some fields of a template, and one fault."""
     share = rng.choice((0, 0.3, 1))
     target = rng.choice(list(template.command))
-    kept = {template.command_name, target, *template.needed}
+    kept = {template.command_name, target, *template.required_fields}
     pairs = [(name, value) for name, value in template.command.items() if name in kept or rng.random() < share]
     kind = rng.choices(("value", "part", "missing", "unknown", "twice", "database"), (70, 16, 5, 3, 5, 1))[0]
-    database, place = template.database, [name for name, _ in pairs].index(target)
+    database, target_index = template.database, [name for name, _ in pairs].index(target)
     value = template.command[target]
     if kind == "part" and (target in FREE_FIELDS or not isinstance(value, (dict, list)) or not value):
         kind = "value"
-    if (kind in ("value", "part") and target in template.skipped) or (kind == "missing" and not place):
+    if (kind in ("value", "part") and target in template.fixed_fields) or (kind == "missing" and not target_index):
         kind = "unknown"
     if kind == "value":
-        pairs[place] = (target, random_value(rng))
+        pairs[target_index] = (target, random_value(rng))
     elif kind == "part":
-        pairs[place] = (target, insert_fault(rng, value))
+        pairs[target_index] = (target, insert_fault(rng, value))
     elif kind == "missing":
-        del pairs[place]
+        del pairs[target_index]
     elif kind == "unknown":
         pairs.insert(rng.randrange(1, len(pairs) + 1), ("fooField", random_value(rng)))
     elif kind == "twice":
-        pairs.insert(rng.randrange(place + 1, len(pairs) + 1), (target, rng.choice((value, random_value(rng)))))
+        pairs.insert(
+            rng.randrange(target_index + 1, len(pairs) + 1),
+            (target, rng.choice((value, random_value(rng)))),
+        )
     else:
         database = DATABASE_NAME if database == "admin" else "admin"
     return Case(template.command_name, f"{kind} {target}", database, pairs)

@@ -53,8 +53,8 @@ class Client(WireClient):
         """
         self.run({"killAllSessions": []})
         listed = self.run({"listCollections": 1}, DATABASE_NAME)["cursor"]["firstBatch"]
-        changed = [each["name"] for each in listed if each["name"] != "w" or each["options"]]
-        for name in changed:
+        changed_names = [each["name"] for each in listed if each["name"] != "w" or each["options"]]
+        for name in changed_names:
             self.run({"drop": name}, DATABASE_NAME)
         indexes = self.run({"listIndexes": "w"}, DATABASE_NAME).get("cursor", {}).get("firstBatch", ())
         if [index["name"] for index in indexes] != ["_id_", "q"]:
@@ -72,16 +72,16 @@ def compared_parts(command_name: str, reply: dict[str, Any]) -> Any:
         return {**parts, "fields": list(reply)}
     if command_name not in _DATA_COMMANDS:
         return {"ok": reply["ok"]}
-    shown = {name: reply[name] for name in reply if name in _COMPARED_FIELDS}
-    if isinstance(shown.get("value"), dict):
-        shown["value"] = {name: value for name, value in shown["value"].items() if name != "_id"}
+    compared = {name: reply[name] for name in reply if name in _COMPARED_FIELDS}
+    if isinstance(compared.get("value"), dict):
+        compared["value"] = {name: value for name, value in compared["value"].items() if name != "_id"}
     if "cursor" in reply:
-        shown["cursor"] = len(reply["cursor"].get("firstBatch", ()))
+        compared["cursor"] = len(reply["cursor"].get("firstBatch", ()))
     if "writeErrors" in reply:
-        shown["writeErrors"] = [(error["index"], error["code"], list(error)) for error in reply["writeErrors"]]
+        compared["writeErrors"] = [(error["index"], error["code"], list(error)) for error in reply["writeErrors"]]
     if "writeConcernError" in reply:
-        shown["writeConcernError"] = reply["writeConcernError"]["code"]
-    return shown
+        compared["writeConcernError"] = reply["writeConcernError"]["code"]
+    return compared
 
 
 def is_refused(reply: dict[str, Any]) -> bool:
@@ -97,8 +97,8 @@ def outcome(case: Case, server_reply: dict[str, Any], simulation_reply: dict[str
     """
     if _EXPIRED_CODE in (server_reply.get("code"), simulation_reply.get("code")):
         return "same"
-    expected, found = compared_parts(case.name, server_reply), compared_parts(case.name, simulation_reply)
-    if bson.encode({"": expected}) == bson.encode({"": found}):
+    expected, actual = compared_parts(case.name, server_reply), compared_parts(case.name, simulation_reply)
+    if bson.encode({"": expected}) == bson.encode({"": actual}):
         return "same"
     if is_refused(simulation_reply):
         return "refused"
@@ -134,7 +134,7 @@ def differences(
             for client in clients:
                 client.reset()
         replies = [client.reply_to(case.encode()) for client in clients]
-        dirty = any(reply.get("ok") for reply in replies) and case.name not in _SAFE_COMMANDS
+        dirty = any(reply.get("ok") for reply in replies) and case.name not in _READ_COMMANDS
         dirty |= any(name == "startTransaction" for name, _ in case.pairs)
         if dirty and case.database == "admin":
             for client in clients:
@@ -145,6 +145,6 @@ def differences(
             yield case, kind, *replies
 
 
-_SAFE_COMMANDS = frozenset({"find", "count", "distinct", "hello", "isMaster", "ping", "listIndexes", "listCollections",
+_READ_COMMANDS = frozenset({"find", "count", "distinct", "hello", "isMaster", "ping", "listIndexes", "listCollections",
                        "listDatabases", "buildInfo", "getParameter", "connectionStatus", "usersInfo", "serverStatus",
                        "getMore", "killCursors", "dbStats", "collStats"})  # fmt: skip

@@ -2,8 +2,8 @@
 differ.
 
 ``python -m tests.simulation.fuzz --seconds 60`` starts `mongod`. The format of a printed case is
-the format of the files in ``tests/simulation/answers/data``. The run fails if the answers to more
-than 0.3 % of the operations differ. The limit of a short run is higher.
+the format of the files in ``tests/simulation/answers/data``. The run fails if the share
+of differing answers exceeds 0.3 % by more than three standard deviations.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class Comparison:
         self._server = server
         self._simulation = simulation
 
-    def run_case(self, name: str, fields: dict[str, Any]) -> None:
+    def run_case(self, rule: str, fields: dict[str, Any]) -> None:
         """Run a random case on the server and the simulation, and count the equal, different and
         refused answers.
 
-        For each operation whose answers differ, print a minimised case.
+        Print a minimised case for each operation whose answers differ, up to 40 cases.
 
-        :param name: the name of the grammar rule of the case.
+        :param rule: the name of the grammar rule of the case.
         """
         each, check = fields.pop("each", False), fields.pop("check", None)
         commands = fields["run"]
@@ -69,16 +69,16 @@ class Comparison:
             print(f"{error}: {to_line({**fields, 'run': commands})}", flush=True)
             return
         answered = self._run(self._simulation, {**fields, "run": commands})
-        for index, (wanted, found) in enumerate(zip(recorded, answered, strict=True)):
-            differs = difference(wanted, found) is not None
-            refused = _error_code(found) == _REFUSED_CODE != _error_code(wanted)
+        for index, (expected, actual) in enumerate(zip(recorded, answered, strict=True)):
+            differs = difference(expected, actual) is not None
+            refused = _error_code(actual) == _REFUSED_CODE != _error_code(expected)
             case = {**fields, "run": [commands[index]] if each else commands[: index + 1]}
-            kind = self._differing_codes(case) if differs and not refused else None
-            differs = kind is not None
+            codes = self._differing_codes(case) if differs and not refused else None
+            differs = codes is not None
             self.counts["refused" if refused else "differ" if differs else "same"] += 1
-            self.counts[f"{name} {'refused' if refused else 'differ' if differs else 'same'}"] += 1
-            if kind is not None and len(self.shown) < _MAX_SHOWN:
-                self._print_minimised_case(case, kind)
+            self.counts[f"{rule} {'refused' if refused else 'differ' if differs else 'same'}"] += 1
+            if codes is not None and len(self.shown) < _MAX_SHOWN:
+                self._print_minimised_case(case, codes)
             if (differs or refused) and not each:
                 break
 
@@ -100,18 +100,18 @@ class Comparison:
         Ignore the parts of the answer that differ between two runs on the server.
         """
         try:
-            first, second, found = (
+            first, second, actual = (
                 self._run(side, fields)[-1] for side in (self._server, self._server, self._simulation)
             )
-            if _error_code(found) != _REFUSED_CODE and difference(common_answer(first, second), found) is not None:
-                return _error_code(first), _error_code(found)
+            if _error_code(actual) != _REFUSED_CODE and difference(common_answer(first, second), actual) is not None:
+                return _error_code(first), _error_code(actual)
         # Two runs on the server returned different types, or the minimiser made an invalid case.
         except Exception:
             return None
         return None
 
-    def _print_minimised_case(self, fields: dict[str, Any], kind: tuple[Any, Any]) -> None:
-        fields = minimise(fields, lambda smaller: self._differing_codes(smaller) == kind)
+    def _print_minimised_case(self, fields: dict[str, Any], codes: tuple[Any, Any]) -> None:
+        fields = minimise(fields, lambda smaller: self._differing_codes(smaller) == codes)
         answers = self._run_three_times(fields)
         text = difference(common_answer(answers[0][-1], answers[1][-1]), answers[2][-1]) or ""
         name = to_line(fields["run"][-1])[:100]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 RULES: dict[str, list[Any]] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
-_REFERENCE = re.compile(r"<([a-z ]+)>")
+_RULE_REFERENCE = re.compile(r"<([a-z ]+)>")
 # Above this depth of nested rules, the first alternative of each rule ends the nesting.
 _MAX_DEPTH = 8
 _REPEAT_COUNTS = {"*": (0, 1, 2, 3), "...": (1, 2, 2, 3)}
@@ -20,10 +20,10 @@ class Grammar:
 
     A random alternative of a rule replaces the text ``<rule>``. In a longer text, such as
     ``$<rule>``, the text of the alternative replaces ``<rule>``. In a list, zero to three
-    alternatives replace ``<rule>*``, and one to three alternatives replace ``<rule>...``. A third of
-    the documents have a field ``name?``, and three quarters have a field ``name?2``. A field ``+``
-    inserts the fields or elements of its value into its document or list. Digits after the ``+`` make
-    the names of several ``+`` fields unique.
+    alternatives replace ``<rule>*``, and one to three alternatives replace ``<rule>...``. A field
+    ``name?`` occurs in a third of the documents, and a field ``name?2`` in three quarters. A field
+    ``+`` inserts the fields or elements of its value into its document or list. Digits after the
+    ``+`` make the names of several ``+`` fields unique.
 
     A `limit` of `$filter` in a validator crashes `mongod` 6.0.5. Therefore only rules that validators
     do not use contain the `limit`.
@@ -89,7 +89,7 @@ class Grammar:
         return [self._expand(member, depth)]
 
     def _expand_text(self, text: str, depth: int) -> Any:
-        found = _REFERENCE.fullmatch(text)
-        if found:
-            return self.value(found[1], depth)
-        return _REFERENCE.sub(lambda match: str(self.value(match[1], depth)), text)
+        reference = _RULE_REFERENCE.fullmatch(text)
+        if reference:
+            return self.value(reference[1], depth)
+        return _RULE_REFERENCE.sub(lambda match: str(self.value(match[1], depth)), text)

@@ -1,5 +1,5 @@
-"""Tests of the program ``python -m gmongo.testing``, a deployment in a separate process. The client
-is PyMongo.
+"""Tests of the program ``python -m gmongo.testing``, which runs a deployment in a separate process.
+The client is PyMongo.
 """
 
 from __future__ import annotations
@@ -103,10 +103,10 @@ def test_pymongo_authenticates_over_tls_with_compression():
     arguments = ("--user", "ada:päss w", "--tls", "--compressors", "snappy,zstd,zlib")
     with DeploymentProcess(*arguments) as deployment:
         for mechanism in ("SCRAM-SHA-1", "SCRAM-SHA-256"):
-            log_in(deployment.uri, authMechanism=mechanism, compressors="snappy")
+            check_login(deployment.uri, authMechanism=mechanism, compressors="snappy")
 
 
-def log_in(uri, **options):
+def check_login(uri, **options):
     with MongoClient(uri, **options) as client:
         client.db.c.insert_one({"x": "y" * 1000})
         status = client.admin.command("connectionStatus")

@@ -14,7 +14,7 @@ from gmongo.wire.message import EXHAUST_ALLOWED
 from tests.simulation.servers.wire_client import WireClient, standalone_client
 
 
-def insert(**concern):
+def insert_command(**concern):
     return {"insert": "c", "documents": [{}], "writeConcern": concern}
 
 
@@ -54,24 +54,28 @@ def client(standalone):
 
 @pytest.mark.parametrize("w", [1, 2, 3, "majority", "twoCentres"])
 def test_write_with_satisfiable_write_concern_succeeds(primary, w):
-    reply = primary.run(insert(w=w), "db")
+    reply = primary.run(insert_command(w=w), "db")
     assert reply["n"] == 1 and "writeConcernError" not in reply
 
 
 @pytest.mark.parametrize(
-    ("w", "code", "name"), [(4, 100, "UnsatisfiableWriteConcern"), ("none", 79, "UnknownReplWriteConcern")]
+    ("w", "code", "name"),
+    [(4, 100, "UnsatisfiableWriteConcern"), ("none", 79, "UnknownReplWriteConcern")],
 )
 def test_write_with_unsatisfiable_write_concern_returns_error(primary, w, code, name):
-    reply = primary.run(insert(w=w), "db")
+    reply = primary.run(insert_command(w=w), "db")
     assert (reply["ok"], reply["n"]) == (1, 1)
-    assert (reply["writeConcernError"]["code"], reply["writeConcernError"]["codeName"]) == (code, name)
+    assert (reply["writeConcernError"]["code"], reply["writeConcernError"]["codeName"]) == (
+        code,
+        name,
+    )
 
 
 def test_write_concern_waits_for_member_that_is_down(replica_set, primary):
     replica_set.members[2].kill()
-    error = primary.run(insert(w=3, wtimeout=20), "db")["writeConcernError"]
+    error = primary.run(insert_command(w=3, wtimeout=20), "db")["writeConcernError"]
     assert (error["code"], error["errInfo"]["wtimeout"]) == (64, True)
-    primary.send(insert(w=3), "db")
+    primary.send(insert_command(w=3), "db")
     with gevent.Timeout(0.03, False):
         primary.receive()
         pytest.fail("the server replied without a wait")
@@ -81,18 +85,18 @@ def test_write_concern_waits_for_member_that_is_down(replica_set, primary):
 
 @pytest.mark.parametrize("w", [2, "twoCentres"])
 def test_standalone_refuses_write_concern_of_replica_set(client, w):
-    reply = client.run(insert(w=w), "db")
+    reply = client.run(insert_command(w=w), "db")
     assert (reply["ok"], reply["code"]) == (0, 2)
 
 
 @pytest.mark.parametrize(("w", "code"), [(-1, 115), (51, 9), (True, 115), ({}, 9)])
 def test_malformed_write_concern_is_refused(client, w, code):
-    assert client.run(insert(w=w), "db")["code"] == code
+    assert client.run(insert_command(w=w), "db")["code"] == code
 
 
 def test_set_parameter_changes_reply_to_get_parameter(client):
-    everything = client.run({"getParameter": "*"})
-    assert everything["enableTestCommands"] is True and everything["requireApiVersion"] is False
+    parameters = client.run({"getParameter": "*"})
+    assert parameters["enableTestCommands"] is True and parameters["requireApiVersion"] is False
     assert client.run({"getParameter": 1, "featureCompatibilityVersion": 1})["featureCompatibilityVersion"] == {
         "version": "8.0"
     }
@@ -113,7 +117,10 @@ def test_requests_above_rate_limit_fail(virtual_standalone):
     with WireClient(virtual_standalone.members[0].address) as client:
         replies = [client.run({"ping": 1}) for _ in range(8)]
         assert [each["ok"] for each in replies] == [1] * 5 + [0] * 3
-        assert (replies[-1]["code"], replies[-1]["codeName"]) == (462, "IngressRequestRateLimitExceeded")
+        assert (replies[-1]["code"], replies[-1]["codeName"]) == (
+            462,
+            "IngressRequestRateLimitExceeded",
+        )
         assert set(replies[-1]["errorLabels"]) == {"SystemOverloadedError", "RetryableError"}
         assert client.run({"hello": 1})["ok"] == 1, "a handshake is never refused"
         virtual_standalone.rate_limit()
@@ -170,7 +177,10 @@ def test_exhaust_cursor_streams_batches(client):
     cursor = client.run({"find": "c", "batchSize": 2}, "db")["cursor"]
     client.send({"getMore": cursor["id"], "collection": "c", "batchSize": 2}, "db", flags=EXHAUST_ALLOWED)
     replies = [client.receive() for _ in range(2)]
-    assert [[each["_id"] for each in reply["cursor"]["nextBatch"]] for reply, _ in replies] == [[2, 3], [4]]
+    assert [[each["_id"] for each in reply["cursor"]["nextBatch"]] for reply, _ in replies] == [
+        [2, 3],
+        [4],
+    ]
     assert [more for _, more in replies] == [True, False]
 
 

@@ -13,7 +13,7 @@ from gmongo import MongoClient
 from gmongo.errors import OperationFailure, ServerSelectionTimeoutError
 from gmongo.testing import Deployment
 from gmongo.testing.simulation.listener import reserve
-from tests.simulation.servers.wire_client import PATIENCE
+from tests.simulation.servers.wire_client import TIMEOUT_SECONDS
 
 DEPLOYMENT_FACTORIES = {
     "standalone": Deployment.standalone,
@@ -60,7 +60,7 @@ def test_closed_client_leaves_no_connections():
     with Deployment.replica_set() as deployment:
         with MongoClient(deployment.uri) as client:
             client.db.c.insert_one({})
-        with gevent.Timeout(PATIENCE):
+        with gevent.Timeout(TIMEOUT_SECONDS):
             while any(member.connections for member in deployment.members):
                 gevent.sleep(0.002)
 

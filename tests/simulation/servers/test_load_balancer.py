@@ -17,7 +17,7 @@ def deployment():
 
 
 @pytest.fixture
-def load_balancer(deployment):
+def load_balancer_address(deployment):
     return deployment.uri.split("/")[2]
 
 
@@ -26,33 +26,33 @@ def service_id_of(address):
         return client.run(HELLO)["serviceId"]
 
 
-def test_load_balancer_distributes_connections_over_services(deployment, load_balancer):
+def test_load_balancer_distributes_connections_over_services(deployment, load_balancer_address):
     assert deployment.uri.endswith("/?loadBalanced=true")
-    services = [service_id_of(load_balancer) for _ in range(4)]
+    services = [service_id_of(load_balancer_address) for _ in range(4)]
     assert services[0] == services[2] != services[1] == services[3]
 
 
-def test_connection_keeps_its_service(load_balancer):
-    with WireClient(load_balancer) as client:
+def test_connection_keeps_its_service(load_balancer_address):
+    with WireClient(load_balancer_address) as client:
         assert client.run(HELLO)["serviceId"] == client.run({"hello": 1})["serviceId"]
 
 
-def test_hello_without_load_balanced_option_is_refused(load_balancer):
-    with WireClient(load_balancer) as client:
+def test_hello_without_load_balanced_option_is_refused(load_balancer_address):
+    with WireClient(load_balancer_address) as client:
         reply = client.run({"hello": 1})
     assert (reply["code"], reply["codeName"]) == (354, "LoadBalancerSupportMismatch")
 
 
-def test_killed_service_receives_no_connections(deployment, load_balancer):
+def test_killed_service_receives_no_connections(deployment, load_balancer_address):
     survivor = deployment.members[1].service_id
     deployment.members[0].kill()
-    assert {service_id_of(load_balancer) for _ in range(3)} == {survivor}
+    assert {service_id_of(load_balancer_address) for _ in range(3)} == {survivor}
 
 
-def test_load_balancer_closes_connections_if_no_service_is_alive(deployment, load_balancer):
+def test_load_balancer_closes_connections_if_no_service_is_alive(deployment, load_balancer_address):
     for member in deployment.members:
         member.kill()
-    with WireClient(load_balancer) as client:
+    with WireClient(load_balancer_address) as client:
         assert client.is_closed()
 
 

@@ -70,7 +70,7 @@ def succeeds(call, *args, **kwargs):
     return True
 
 
-# The recorded cases come from a server of version 6.0, which has no command bulkWrite.
+# The random cases contain no bulkWrite command, because version 6.0 of the server has no such command.
 def test_malformed_field_of_bulk_write_returns_no_internal_error(shell):
     needed = {"ops": [{"insert": 0, "document": {}}], "nsInfo": [{"ns": "db.c"}]}
     for field in TABLE["bulkWrite"].fields:

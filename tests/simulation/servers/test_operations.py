@@ -49,29 +49,29 @@ FIND_CONDITIONS = {"op": "query", "ns": "shop.orders"}
 def test_current_op_lists_running_operation(client):
     find = start_sleeping_find(client)
     eventually(lambda: current_operations(client, **FIND_CONDITIONS))
-    (shown,) = current_operations(client, **FIND_CONDITIONS)
-    assert shown["active"] is True and shown["type"] == "op" and shown["appName"] == "tests"
-    assert shown["command"]["find"] == "orders" and shown["lsid"] == shown["command"]["lsid"]
+    (operation,) = current_operations(client, **FIND_CONDITIONS)
+    assert operation["active"] is True and operation["type"] == "op" and operation["appName"] == "tests"
+    assert operation["command"]["find"] == "orders" and operation["lsid"] == operation["command"]["lsid"]
     described_fields = {"host", "desc", "connectionId", "client", "secs_running", "microsecs_running", "waitingForLock"}
-    assert described_fields <= set(shown)
+    assert described_fields <= set(operation)
     (by_stage,) = current_operations_of_stage(client, {"$match": FIND_CONDITIONS})
-    assert by_stage["opid"] == shown["opid"] and by_stage["connectionId"] == shown["connectionId"]
-    client.admin.command("killOp", op=shown["opid"])
+    assert by_stage["opid"] == operation["opid"] and by_stage["connectionId"] == operation["connectionId"]
+    client.admin.command("killOp", op=operation["opid"])
     assert find.get(timeout=5) == 11601
     assert current_operations(client, **FIND_CONDITIONS) == []
 
 
 def test_current_op_lists_its_own_command(client):
-    (shown,) = current_operations(client, **{"command.currentOp": {"$exists": True}})
-    assert shown["op"] == "command" and shown["ns"] == "admin.$cmd"
+    (operation,) = current_operations(client, **{"command.currentOp": {"$exists": True}})
+    assert operation["op"] == "command" and operation["ns"] == "admin.$cmd"
     assert any("aggregate" in one["command"] for one in current_operations_of_stage(client))
 
 
 def test_current_op_lists_idle_connections_only_on_request(client):
     assert all(one["active"] for one in current_operations(client))
     assert not all(one["active"] for one in current_operations(client, **{"$all": True}))
-    shown = client.admin.aggregate([{"$currentOp": {"idleConnections": True}}, {"$match": {"active": False}}]).to_list()
-    assert shown and all("opid" not in one for one in shown)
+    idle = client.admin.aggregate([{"$currentOp": {"idleConnections": True}}, {"$match": {"active": False}}]).to_list()
+    assert idle and all("opid" not in one for one in idle)
 
 
 def test_current_op_accepts_query_conditions(client):

@@ -48,11 +48,11 @@ def public_names(object_):
 
 
 def test_remote_deployment_has_api_of_deployment(replica_set):
-    with Deployment.replica_set() as here:
-        assert public_names(here) <= public_names(replica_set)
-        assert public_names(here.members) <= public_names(replica_set.members)
+    with Deployment.replica_set() as local:
+        assert public_names(local) <= public_names(replica_set)
+        assert public_names(local.members) <= public_names(replica_set.members)
         assert public_names(Network()) - {"loses"} <= public_names(replica_set.network)
-        assert public_names(here.commands) <= public_names(replica_set.commands)
+        assert public_names(local.commands) <= public_names(replica_set.commands)
 
 
 def test_remote_member_has_public_api_of_member(replica_set):
@@ -61,8 +61,8 @@ def test_remote_member_has_public_api_of_member(replica_set):
         "accept", "answer", "await_change", "changed", "cluster", "fail_points", "faults", "forget", "operations",
         "parameters", "service_id", "start", "stop", "topology_version"
     }  # fmt: skip
-    with Deployment.replica_set() as here:
-        assert public_names(here.members[0]) - internal_names <= public_names(replica_set.members[0])
+    with Deployment.replica_set() as local:
+        assert public_names(local.members[0]) - internal_names <= public_names(replica_set.members[0])
     assert {name for name in internal_names if not hasattr(Member, name)} == {
         "cluster", "fail_points", "faults", "operations", "parameters", "service_id"
     }  # fmt: skip
@@ -254,9 +254,9 @@ def test_async_pymongo_client_writes_after_kill_of_primary(replica_set):
 
 @pytest.mark.parametrize("where", REMOTE_CLASSES)
 def test_remote_deployment_trusts_authority_of_this_process(where):
-    issued = certificates().issue("ada@example.com", common_name="ada")
+    certificate_file = certificates().issue("ada@example.com", common_name="ada")
     with where.standalone(tls=True, users={"CN=bob": None}) as deployment:
-        login = {"authMechanism": "MONGODB-X509", "tlsCertificateKeyFile": issued}
+        login = {"authMechanism": "MONGODB-X509", "tlsCertificateKeyFile": certificate_file}
         with (
             MongoClient(deployment.uri, **login) as client,
             pytest.raises(
@@ -290,8 +290,8 @@ def test_invalid_setting_raises_value_error_before_start(where, kind, settings, 
 
 @pytest.mark.parametrize("where", REMOTE_CLASSES)
 def test_start_of_deployment_on_port_in_use_raises_error(where):
-    with Deployment.standalone() as here, pytest.raises((OSError, RuntimeError), match="in use"):
-        where.standalone(port=here.members[0].port).start()
+    with Deployment.standalone() as local, pytest.raises((OSError, RuntimeError), match="in use"):
+        where.standalone(port=local.members[0].port).start()
 
 
 @pytest.mark.parametrize("where", REMOTE_CLASSES)
@@ -346,21 +346,21 @@ def test_deployment_thread_in_monkey_patched_program_raises_error():
     assert "monkey-patched program" in refused and database == "db"
 
 
-PROGRAMS = {
+BLOCKING_PROGRAMS = {
     "pymongo": (
         "from pymongo import MongoClient\n"
-        "with MongoClient(deployment.uri, serverSelectionTimeoutMS=PATIENCE) as client:\n"
+        "with MongoClient(deployment.uri, serverSelectionTimeoutMS=TIMEOUT_MS) as client:\n"
         "    client.db.c.find_one()\n"
     ),
     "pymongo imported before": (
-        "with pymongo.MongoClient(deployment.uri, serverSelectionTimeoutMS=PATIENCE) as client:\n"
+        "with pymongo.MongoClient(deployment.uri, serverSelectionTimeoutMS=TIMEOUT_MS) as client:\n"
         "    client.db.c.find_one()\n"
     ),
     "pymongo async": (
         "import asyncio\n"
         "from pymongo import AsyncMongoClient\n"
         "async def work():\n"
-        "    async with AsyncMongoClient(deployment.uri, serverSelectionTimeoutMS=PATIENCE) as client:\n"
+        "    async with AsyncMongoClient(deployment.uri, serverSelectionTimeoutMS=TIMEOUT_MS) as client:\n"
         "        await client.db.c.find_one()\n"
         "asyncio.run(work())\n"
     ),
@@ -369,7 +369,7 @@ PROGRAMS = {
         "from pymongo import MongoClient\n"
         "def work():\n"
         "    try:\n"
-        "        MongoClient(deployment.uri, serverSelectionTimeoutMS=PATIENCE).db.c.find_one()\n"
+        "        MongoClient(deployment.uri, serverSelectionTimeoutMS=TIMEOUT_MS).db.c.find_one()\n"
         "    except Exception as problem:\n"
         "        errors.append(problem)\n"
         "errors = []\n"
@@ -382,15 +382,15 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize(
-    ("waiting", "kind"),
-    [*((waiting, "replica_set") for waiting in PROGRAMS), ("pymongo", "standalone"), ("pymongo", "load_balanced")],
+    ("name", "kind"),
+    [*((name, "replica_set") for name in BLOCKING_PROGRAMS), ("pymongo", "standalone"), ("pymongo", "load_balanced")],
 )
-def test_client_that_blocks_event_loop_of_its_deployment_raises_error(waiting, kind):
-    before = "import pymongo\n" if "before" in waiting else ""
+def test_client_that_blocks_event_loop_of_its_deployment_raises_error(name, kind):
+    before = "import pymongo\n" if "before" in name else ""
     program = f"{before}from gmongo.testing import Deployment\ndeployment = Deployment.{kind}().start()\n"
     # On a busy machine, the first timeout may end before the program detects the blocked loop.
     for timeout_ms in ("2_500", "30_000"):
-        command = [sys.executable, "-c", program + PROGRAMS[waiting].replace("PATIENCE", timeout_ms)]
+        command = [sys.executable, "-c", program + BLOCKING_PROGRAMS[name].replace("TIMEOUT_MS", timeout_ms)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
         *_, message = done.stderr.splitlines()
         assert done.returncode == 1

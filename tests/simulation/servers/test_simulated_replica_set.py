@@ -6,13 +6,13 @@ import gevent
 import pytest
 
 from gmongo.testing import Deployment, DeploymentThread
-from tests.simulation.servers.wire_client import PATIENCE, WireClient
+from tests.simulation.servers.wire_client import TIMEOUT_SECONDS, WireClient
 
 INSERT = {"insert": "c", "documents": [{"_id": 1}]}
 
 
 def await_primary(deployment, other_than=None):
-    with gevent.Timeout(PATIENCE):
+    with gevent.Timeout(TIMEOUT_SECONDS):
         while not deployment.members.has_primary or deployment.members.primary is other_than:
             gevent.sleep(0.002)
     return deployment.members.primary

@@ -13,13 +13,16 @@ from gevent import socket
 from gmongo.testing import Deployment
 from gmongo.wire.message import EXHAUST_ALLOWED, MORE_TO_COME, next_request_id
 
-PATIENCE = 30.0
+TIMEOUT_SECONDS = 30.0
 
 
 @contextmanager
 def standalone_client(**settings: Any) -> Iterator[WireClient]:
     """Yield a connection to a new simulated standalone."""
-    with Deployment.standalone(**settings) as deployment, WireClient(deployment.members[0].address) as client:
+    with (
+        Deployment.standalone(**settings) as deployment,
+        WireClient(deployment.members[0].address) as client,
+    ):
         yield client
 
 
@@ -28,7 +31,7 @@ class WireClient:
 
     def __init__(self, address: str) -> None:
         host, port = address.rsplit(":", 1)
-        self.socket = socket.create_connection((host, int(port)), timeout=PATIENCE)
+        self.socket = socket.create_connection((host, int(port)), timeout=TIMEOUT_SECONDS)
 
     def __enter__(self) -> WireClient:
         return self

@@ -13,7 +13,7 @@ from gmongo.testing.store.fields import check_command
 
 
 class Shell:
-    """A shell that sends commands to a store like a client that is connected to one member.
+    """A simulated client of one member. The commands go directly to the store.
 
     :param fields: fields that the shell adds to every command, such as ``lsid``.
     """

@@ -15,7 +15,9 @@ from .shell import replica_set, standalone
 def shell():
     shell = standalone()
     shell.insert(
-        {"_id": 1, "g": "a", "v": 1, "l": [1, 2]}, {"_id": 2, "g": "b", "v": 5, "l": []}, {"_id": 3, "g": "a", "v": 7}
+        {"_id": 1, "g": "a", "v": 1, "l": [1, 2]},
+        {"_id": 2, "g": "b", "v": 5, "l": []},
+        {"_id": 3, "g": "a", "v": 7},
     )
     shell.insert({"_id": 10, "key": "a"}, {"_id": 11, "key": "c"}, collection="d")
     return shell

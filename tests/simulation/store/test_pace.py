@@ -85,7 +85,10 @@ PIPELINES = {
     "push": [group_stage(all=({"$push": "$s"})), {"$project": {"n": {"$size": "$all"}}}],
     "addToSet": [group_stage(all=({"$addToSet": "$k"})), {"$project": {"n": {"$size": "$all"}}}],
     "extremes": [group_stage(a={"$min": "$k"}, b={"$max": "$s"})],
-    "map": [group_stage(a={"$push": "$k"}), {"$project": {"n": {"$size": {"$map": {"input": "$a", "in": "$$this"}}}}}],
+    "map": [
+        group_stage(a={"$push": "$k"}),
+        {"$project": {"n": {"$size": {"$map": {"input": "$a", "in": "$$this"}}}}},
+    ],
     "filter": [
         group_stage(a={"$push": "$k"}),
         {"$project": {"n": {"$size": {"$filter": {"input": "$a", "cond": {"$gt": ["$$this", 9]}}}}}},
@@ -94,7 +97,10 @@ PIPELINES = {
     "sortByCount": [{"$sortByCount": "$k"}, {"$limit": 3}],
     "facet": [{"$facet": {"a": [{"$match": {"k": -1}}], "b": [{"$count": "n"}]}}],
     "unionWith": [{"$unionWith": "c"}, {"$match": {"k": -1}}],
-    "lookup": [{"$limit": 2}, {"$lookup": {"from": "c", "localField": "k", "foreignField": "g", "as": "r"}}],
+    "lookup": [
+        {"$limit": 2},
+        {"$lookup": {"from": "c", "localField": "k", "foreignField": "g", "as": "r"}},
+    ],
     "out": [{"$out": "d"}],
     "merge": [{"$merge": "d"}],
 }
@@ -166,12 +172,18 @@ def test_change_stream_pauses_between_events(monkeypatch: pytest.MonkeyPatch) ->
     assert calls.count(lambda: shell("getMore", stream, collection="c", batchSize=MANY)) < MANY
 
 
-def test_removal_of_expired_documents_pauses_between_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_removal_of_expired_documents_pauses_between_documents(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     shell = standalone()
     index = {"key": {"at": 1}, "name": "ttl", "expireAfterSeconds": 1}
     shell("createIndexes", "c", indexes=[index])
     shell.insert(*({"_id": n, "at": datetime.datetime(2000, 1, 1)} for n in range(MANY)))
-    parameters = {"transactionLifetimeLimitSeconds": 60, "ttlMonitorEnabled": True, "ttlMonitorSleepSecs": 0}
+    parameters = {
+        "transactionLifetimeLimitSeconds": 60,
+        "ttlMonitorEnabled": True,
+        "ttlMonitorSleepSecs": 0,
+    }
     calls = CallCounter(monkeypatch)
     assert calls.count(lambda: shell.store.run_due_work(parameters)) < MANY
     assert shell.find() == []
@@ -186,13 +198,13 @@ def test_each_pause_runs_the_event_loop_once() -> None:
 @pytest.mark.parametrize("reverse", [False, True])
 def test_sort_is_stable(reverse: bool) -> None:
     items = [(n * 31 % 17, n) for n in range(3000)]
-    found = Pace().sort(items, lambda item: item[0], reverse)
-    assert found == sorted(items, key=lambda item: item[0], reverse=reverse)
+    sorted_items = Pace().sort(items, lambda item: item[0], reverse)
+    assert sorted_items == sorted(items, key=lambda item: item[0], reverse=reverse)
 
 
 def run_with_steps(shell: Shell, run: Callable[[], Any], *steps: Callable[[], Any]) -> Any:
-    """Call `run`. While `run` pauses, call the next of the steps in a second greenlet. Return the
-    result of `run`.
+    """Call `run`. At each pause of `run`, call the next step in a second greenlet. Return the result
+    of `run`.
     """
 
     def run_steps() -> None:
@@ -209,23 +221,27 @@ def run_with_steps(shell: Shell, run: Callable[[], Any], *steps: Callable[[], An
 
 def test_range_read_continues_while_index_changes() -> None:
     shell = create_index(fill(standalone()))
-    found = run_with_steps(
+    documents = run_with_steps(
         shell,
         lambda: shell.find(filter={"k": {"$gte": 0}}, batchSize=2 * MANY),
         lambda: shell("delete", "c", deletes=[{"q": {"k": {"$lt": MANY // 2}}, "limit": 0}]),
         lambda: shell.insert({"_id": "new", "k": MANY}),
     )
-    there = {one["_id"] for one in shell.find(batchSize=2 * MANY)}
-    assert there - {"new"} <= {one["_id"] for one in found} <= there
+    stored_ids = {one["_id"] for one in shell.find(batchSize=2 * MANY)}
+    assert stored_ids - {"new"} <= {one["_id"] for one in documents} <= stored_ids
 
 
 def test_second_command_sees_only_old_documents_during_out_stage() -> None:
     shell = fill(standalone())
     shell("insert", "d", documents=[{"_id": "old"}])
     shell("createIndexes", "d", indexes=[{"key": {"k": 1}, "name": "k"}])
-    seen: list[int] = []
-    run_with_steps(shell, lambda: shell.aggregate({"$out": "d"}), *[lambda: seen.append(len(shell.find("d")))] * 3)
-    assert seen == [1, 1, 1]
+    counts: list[int] = []
+    run_with_steps(
+        shell,
+        lambda: shell.aggregate({"$out": "d"}),
+        *[lambda: counts.append(len(shell.find("d")))] * 3,
+    )
+    assert counts == [1, 1, 1]
     assert shell("count", "d")["n"] == MANY
     assert [one["name"] for one in shell("listIndexes", "d")["cursor"]["firstBatch"]] == ["_id_", "k"]
 

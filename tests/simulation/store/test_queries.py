@@ -45,12 +45,12 @@ def test_values_of_different_types_have_sort_order_of_server():
         MinKey(),
     ]
     # The sort key of an array is its lowest element. Therefore wrap each array in a second array, so
-    # that the sort key is the first array.
+    # that the sort key is the array itself.
     documents = [{"v": [value] if isinstance(value, list) else value} for value in values]
-    found = compile_sort({"v": 1}, BINARY)(documents, lambda document: document)
-    shown = [type(one["v"]).__name__ for one in found]
+    sorted_documents = compile_sort({"v": 1}, BINARY)(documents, lambda document: document)
+    type_names = [type(one["v"]).__name__ for one in sorted_documents]
     order = "MinKey NoneType int str dict list bytes ObjectId bool datetime Timestamp Regex MaxKey"
-    assert shown == order.split()
+    assert type_names == order.split()
 
 
 VALUES = st.recursive(

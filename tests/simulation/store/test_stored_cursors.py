@@ -90,7 +90,7 @@ def test_cursor_without_timeout_does_not_expire(shell):
     assert len(get_more(shell, cursor)["nextBatch"]) == 5
 
 
-def capped():
+def shell_with_capped_collection():
     shell = standalone()
     shell("create", "c", capped=True, size=4096, max=3)
     shell.insert({"_id": 1}, {"_id": 2})
@@ -98,7 +98,7 @@ def capped():
 
 
 def test_get_more_of_awaiting_cursor_waits_for_insert():
-    shell = capped()
+    shell = shell_with_capped_collection()
     cursor = open_cursor(shell, tailable=True, awaitData=True)
     waiting = gevent.spawn(get_more, shell, cursor, maxTimeMS=5000)
     gevent.sleep(0)
@@ -109,7 +109,7 @@ def test_get_more_of_awaiting_cursor_waits_for_insert():
 
 
 def test_waiting_get_more_fails_after_kill_of_cursor():
-    shell = capped()
+    shell = shell_with_capped_collection()
     cursor = open_cursor(shell, tailable=True, awaitData=True)
     waiting = gevent.spawn(error_code_of, get_more, shell, cursor, maxTimeMS=5000)
     gevent.sleep(0)

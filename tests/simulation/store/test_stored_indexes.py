@@ -11,7 +11,7 @@ from gmongo.testing.store.planning import select_plan
 
 from .shell import replica_set, standalone
 
-MANY = 20_000
+DOCUMENT_COUNT = 20_000
 
 
 def create_index(shell, keys, **options):
@@ -22,7 +22,7 @@ def create_index(shell, keys, **options):
 @pytest.fixture(scope="module")
 def large_collection():
     shell = create_index(standalone(), {"i": 1})
-    for start in range(0, MANY, 10_000):
+    for start in range(0, DOCUMENT_COUNT, 10_000):
         shell.insert(*({"_id": number, "i": number, "u": number} for number in range(start, start + 10_000)))
     return shell
 
@@ -35,7 +35,7 @@ def count_calls(function):
         nonlocal count
         count += event in ("call", "c_call")
 
-    # The first call of `function` also fills caches. Therefore only the second call is counted.
+    # The first call of `function` also fills caches. Therefore count only the second call.
     function()
     sys.setprofile(profile)
     try:
@@ -46,21 +46,21 @@ def count_calls(function):
 
 
 def test_find_by_index_costs_at_most_2_5_times_find_by_id(large_collection):
-    by_identity = count_calls(lambda: large_collection.find(filter={"_id": 14_000}, limit=1))
-    by_index = count_calls(lambda: large_collection.find(filter={"i": 14_000}, limit=1))
-    assert by_index <= 2.5 * by_identity
-    assert count_calls(lambda: large_collection.find(filter={"u": 14_000}, limit=1)) > 10 * by_identity
+    calls_by_id = count_calls(lambda: large_collection.find(filter={"_id": 14_000}, limit=1))
+    calls_by_index = count_calls(lambda: large_collection.find(filter={"i": 14_000}, limit=1))
+    assert calls_by_index <= 2.5 * calls_by_id
+    assert count_calls(lambda: large_collection.find(filter={"u": 14_000}, limit=1)) > 10 * calls_by_id
 
 
 @pytest.mark.parametrize("change", [{"$set": {"x": 1}}, {"$inc": {"n": 1}}])
 def test_update_by_index_costs_at_most_2_5_times_update_by_id(large_collection, change):
-    by_identity = count_calls(lambda: large_collection.update({"_id": 10_000}, change))
-    assert count_calls(lambda: large_collection.update({"i": 10_001}, change)) <= 2.5 * by_identity
+    calls_by_id = count_calls(lambda: large_collection.update({"_id": 10_000}, change))
+    assert count_calls(lambda: large_collection.update({"i": 10_001}, change)) <= 2.5 * calls_by_id
 
 
 def test_unique_index_finds_duplicate_without_scan(large_collection):
-    with_unique = {"key": {"u": 1}, "name": "u", "unique": True}
-    large_collection("createIndexes", "c", indexes=[with_unique])
+    unique_index = {"key": {"u": 1}, "name": "u", "unique": True}
+    large_collection("createIndexes", "c", indexes=[unique_index])
     assert count_calls(lambda: large_collection.insert({"u": 5})) < 1000
     assert large_collection.insert({"u": 5})["writeErrors"][0]["code"] == 11000
     large_collection("dropIndexes", "c", index="u")
@@ -126,6 +126,6 @@ def test_read_by_index_at_cluster_time_returns_snapshot_of_that_time():
     shell.insert({"_id": 1, "a": 1})
     time = shell("find", "c", readConcern={"level": "snapshot"})["cursor"]["atClusterTime"]
     shell.update({"_id": 1}, {"$set": {"a": 2}})
-    then = {"readConcern": {"level": "snapshot", "atClusterTime": time}}
-    assert shell.find(filter={"a": 1}, **then) == [{"_id": 1, "a": 1}]
-    assert shell.find(filter={"a": 2}, **then) == []
+    at_time = {"readConcern": {"level": "snapshot", "atClusterTime": time}}
+    assert shell.find(filter={"a": 1}, **at_time) == [{"_id": 1, "a": 1}]
+    assert shell.find(filter={"a": 2}, **at_time) == []

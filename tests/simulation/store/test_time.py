@@ -1,4 +1,4 @@
-"""Tests of the expiry of documents and of long commands in a simulated store."""
+"""Tests of long commands, and of the expiry of documents, in a simulated store."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_bulk_write_returns_result_of_each_operation():
 @pytest.mark.parametrize(("ordered", "inserted"), [(True, 1), (False, 2)])
 def test_only_ordered_bulk_write_stops_at_first_error(ordered, inserted):
     shell = replica_set()
-    documents = [{"insert": 0, "document": {"_id": identity}} for identity in (1, 1, 2)]
+    documents = [{"insert": 0, "document": {"_id": document_id}} for document_id in (1, 1, 2)]
     reply = run_bulk_write(shell, *documents, ordered=ordered, errorsOnly=True)
     assert (reply["nErrors"], reply["nInserted"]) == (1, inserted)
     [error] = reply["cursor"]["firstBatch"]
@@ -127,7 +127,7 @@ def test_only_ordered_bulk_write_stops_at_first_error(ordered, inserted):
 
 def test_bulk_write_cursor_has_batches_of_results():
     shell = replica_set()
-    documents = [{"insert": 0, "document": {"_id": identity}} for identity in range(5)]
+    documents = [{"insert": 0, "document": {"_id": document_id}} for document_id in range(5)]
     cursor = run_bulk_write(shell, *documents, cursor={"batchSize": 2})["cursor"]
     assert len(cursor["firstBatch"]) == 2
     more = shell("getMore", cursor["id"], "admin", collection="$cmd.bulkWrite")["cursor"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-FILES_LEFT_UNANSWERED = frozenset(
+FILES_WITH_TIMEOUTS = frozenset(
     {
         "retryability-legacy-timeouts",
         "auth-network-timeout-error",
@@ -22,13 +22,13 @@ FILES_LEFT_UNANSWERED = frozenset(
 _LONG_BLOCK_MS = 60_000
 
 
-def leave_unanswered(value: Any) -> None:
+def lengthen_blocks(value: Any) -> None:
     """Set each ``blockTimeMS`` in a value of a file to 60 seconds."""
     if isinstance(value, list):
         for each in value:
-            leave_unanswered(each)
+            lengthen_blocks(each)
     elif isinstance(value, dict):
         if "blockTimeMS" in value:
             value["blockTimeMS"] = _LONG_BLOCK_MS
         for each in value.values():
-            leave_unanswered(each)
+            lengthen_blocks(each)

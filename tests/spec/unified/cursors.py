@@ -17,7 +17,7 @@ class CursorEntity:
     def __init__(self, cursor: Any, first: Any = _NOTHING) -> None:
         self._cursor = cursor
         self._first = first
-        # Time limit of each iteration in milliseconds, or None.
+        # Time limit of `iterate_until_document` in milliseconds, or None.
         self.timeout_ms: float | None = None
 
     @classmethod

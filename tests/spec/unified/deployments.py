@@ -27,7 +27,7 @@ _FACTORIES: Mapping[str, Callable[..., Deployment]] = {
     "load-balanced": Deployment.load_balanced,
 }
 
-HARMLESS_CODES = (11601, 13, 59)
+IGNORED_ERROR_CODES = (11601, 13, 59)
 """Ignored error codes of killAllSessions: Interrupted, Unauthorized, CommandNotFound."""
 
 
@@ -47,8 +47,8 @@ class RunningDeployment:
         # In a sharded deployment, the internal client connects to only one mongos.
         self.internal: MongoClient[Any] = MongoClient(self.uri(False), event_listeners=[recorder])
         self.kill_sessions()
-        # Wait until the internal client has discovered its servers, so that all later messages of a
-        # discovery belong to clients of cases.
+        # Wait until the internal client has discovered its servers, so that all later log messages
+        # about discovery belong to clients of cases.
         servers = self.internal.topology_description.server_descriptions()
         recorder.wait_until(lambda: recorder.ready_pool_count == len(servers))
 
@@ -100,7 +100,7 @@ class RunningDeployment:
         try:
             self.internal.admin.command({"killAllSessions": []})
         except OperationFailure as error:
-            if error.code not in HARMLESS_CODES:
+            if error.code not in IGNORED_ERROR_CODES:
                 raise
 
 
@@ -116,7 +116,7 @@ class Deployments:
         self._running: dict[Setting, RunningDeployment] = {}
 
     def get(self, setting: Setting) -> RunningDeployment:
-        """Return the deployment with the given setting, which starts at its first use."""
+        """Return the deployment with the given setting. A deployment starts at its first use."""
         if setting not in self._running:
             self._running[setting] = RunningDeployment(setting)
         return self._running[setting]

@@ -1,4 +1,4 @@
-"""All functions of the runner that use private attributes of the driver."""
+"""Functions of the runner that use private attributes of the driver."""
 
 from __future__ import annotations
 

@@ -128,6 +128,6 @@ def _kms_server() -> KmsServer:
 
 @functools.cache
 def _mongocryptd_server() -> Mongocryptd:
-    running = Mongocryptd()
-    running.start()
-    return running
+    server = Mongocryptd()
+    server.start()
+    return server

@@ -35,7 +35,7 @@ def _top_level_error(error: Exception) -> Exception:
     return inner if isinstance(inner, Exception) else error
 
 
-def _details(error: Exception) -> Iterator[Mapping[str, Any]]:
+def _error_documents(error: Exception) -> Iterator[Mapping[str, Any]]:
     """Yield the server's documents in an error: the error reply, and the errors of a bulk write."""
     main = _top_level_error(error)
     details = getattr(main, "details", None)
@@ -52,22 +52,22 @@ def _check_client_error(expected: bool, error: Exception, matcher: Matcher) -> N
 
 
 def _check_timeout_error(expected: bool, error: Exception, matcher: Matcher) -> None:
-    timeout = isinstance(error, PyMongoError) and error.timeout
-    _check(expected is timeout, error, f"{'' if expected else 'not '}be a timeout")
+    is_timeout = isinstance(error, PyMongoError) and error.timeout
+    _check(expected is is_timeout, error, f"{'' if expected else 'not '}be a timeout")
 
 
 def _check_error_text(expected: str, error: Exception, matcher: Matcher) -> None:
-    texts = [str(_top_level_error(error)), *(str(each.get("errmsg", "")) for each in _details(error))]
+    texts = [str(_top_level_error(error)), *(str(each.get("errmsg", "")) for each in _error_documents(error))]
     _check(any(expected.lower() in text.lower() for text in texts), error, f"contain {expected!r}")
 
 
 def _check_error_code(expected: int, error: Exception, matcher: Matcher) -> None:
-    codes = [each.get("code") for each in _details(error)] + [getattr(_top_level_error(error), "code", None)]
+    codes = [each.get("code") for each in _error_documents(error)] + [getattr(_top_level_error(error), "code", None)]
     _check(expected in codes, error, f"have the code {expected}")
 
 
 def _check_error_code_name(expected: str, error: Exception, matcher: Matcher) -> None:
-    actual = {each.get("codeName", _CODE_NAMES.get(each.get("code", 0), "")) for each in _details(error)}
+    actual = {each.get("codeName", _CODE_NAMES.get(each.get("code", 0), "")) for each in _error_documents(error)}
     _check(expected.lower() in {name.lower() for name in actual}, error, f"have the code name {expected}")
 
 
@@ -83,12 +83,12 @@ def _check_absent_labels(labels: list[str], error: Exception, matcher: Matcher) 
 
 
 def _check_result(expected: Any, error: Exception, matcher: Matcher) -> None:
-    partial: Any = MISSING
+    partial_result: Any = MISSING
     if isinstance(error, BulkWriteError):
-        partial = as_document(error.details)
+        partial_result = as_document(error.details)
     elif isinstance(error, ClientBulkWriteException):
-        partial = as_document(error.partial_result)
-    matcher.check(expected, partial, path="the error's result")
+        partial_result = as_document(error.partial_result)
+    matcher.check(expected, partial_result, path="the error's result")
 
 
 def _rename_fields(error: Mapping[str, Any]) -> dict[str, Any]:

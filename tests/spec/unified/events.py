@@ -52,7 +52,7 @@ _HELLO_COMMANDS = frozenset({"hello", "ismaster"})
 # Class name of an event -> name of the event in the unified test format, if the names differ.
 _EVENT_NAMES = {"TopologyOpenedEvent": "topologyOpeningEvent"}
 
-Recorded = tuple[str, Any]
+RecordedEvent = tuple[str, Any]
 
 
 class Observer(ForwardingListener):
@@ -72,7 +72,7 @@ class Observer(ForwardingListener):
         self.ready_connection_count = 0
         self.ready_pool_count = 0
         self.topology_id: Any = None
-        self.events: list[Recorded] = []
+        self.events: list[RecordedEvent] = []
 
     def store(self, names: Iterable[str], entity: list[Any]) -> None:
         """For each later event whose class name is in `names`, append a document to the list
@@ -113,13 +113,13 @@ class Observer(ForwardingListener):
             return True
         if self._sensitive:
             return False
-        # An empty command is a hello with authentication, which the driver redacts. The request ID
-        # identifies its end event, which is not redacted.
+        # An empty command is a hello with authentication, which the driver redacts. The end event
+        # is not redacted, but has the same request ID.
         if name in _HELLO_COMMANDS and isinstance(event, CommandStartedEvent) and not event.command:
             self._hidden_requests.add(event.request_id)
         return name in SENSITIVE_COMMANDS or event.request_id in self._hidden_requests
 
-    def events_of_kind(self, kind: str) -> list[Recorded]:
+    def events_of_kind(self, kind: str) -> list[RecordedEvent]:
         """Return the recorded events whose ``eventType`` is `kind`."""
         return [recorded for recorded in self.events if recorded[0] in EVENTS[kind]]
 
@@ -128,7 +128,7 @@ class Observer(ForwardingListener):
         return "".join(f"\n  {event_text(recorded)}" for recorded in self.events)
 
     def wait_until(self, condition: Callable[[], bool], seconds: float = SECONDS_TO_WAIT) -> bool:
-        """Wait for events until a condition is true, and return False after `seconds`."""
+        """Wait for events until a condition is true, but at most `seconds`. Return the condition."""
         with gevent.Timeout(seconds, False):
             while not condition():
                 self._changed.clear()
@@ -142,22 +142,22 @@ class EventMatcher:
     def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher
 
-    def check(self, expected: Mapping[str, Any], recorded: Recorded) -> None:
+    def check(self, expected: Mapping[str, Any], recorded: RecordedEvent) -> None:
         """Compare one recorded event with an expected event."""
         ((required, fields),) = expected.items()
         name, event = recorded
         if name != required:
             raise Mismatch(f"the event must be {required} {fields}, was {event_text(recorded)}")
         for field, value in fields.items():
-            if field not in _FIELDS:
+            if field not in _PAIR_FUNCTIONS:
                 raise FormatError(f"unknown field {field} of {required}")
-            self._matcher.check(*_FIELDS[field](value, event), True, f"{required}.{field}")
+            self._matcher.check(*_PAIR_FUNCTIONS[field](value, event), True, f"{required}.{field}")
 
-    def count(self, expected: Mapping[str, Any], events: Iterable[Recorded]) -> int:
+    def count(self, expected: Mapping[str, Any], events: Iterable[RecordedEvent]) -> int:
         """Return the number of events that match the expected event."""
         return sum(self._matches(expected, recorded) for recorded in events)
 
-    def _matches(self, expected: Mapping[str, Any], recorded: Recorded) -> bool:
+    def _matches(self, expected: Mapping[str, Any], recorded: RecordedEvent) -> bool:
         try:
             self.check(expected, recorded)
         except Mismatch:
@@ -182,7 +182,7 @@ class EventMatcher:
             raise Mismatch(f"{len(actual) - len(required)} surplus {kind} events of {expected['client']}:{text}")
 
 
-def event_text(recorded: Recorded) -> str:
+def event_text(recorded: RecordedEvent) -> str:
     name, event = recorded
     fields = ("command", "reply", "failure", "reason", "awaited", "previous_description", "new_description")
     shown = ", ".join(f"{field}={getattr(event, field)!s:.300}" for field in fields if hasattr(event, field))
@@ -202,7 +202,7 @@ def _type_pair(required: Mapping[str, Any], description: Any) -> tuple[Any, Any]
 
 # Functions, keyed by the field name of an expected event. The arguments are the expected value and
 # the recorded event. A function returns the pair of the expected and the actual value to compare.
-_FIELDS: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
+_PAIR_FUNCTIONS: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
     "command": lambda required, event: (required, event.command),
     "reply": lambda required, event: (required, event.reply),
     "commandName": lambda required, event: (required, event.command_name),

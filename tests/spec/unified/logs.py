@@ -38,7 +38,7 @@ class LogCollector(logging.Handler):
     def __init__(self, levels: Mapping[str, str]) -> None:
         super().__init__()
         self._levels = {f"gmongo.{component}": _LEVELS[level] for component, level in levels.items()}
-        self._before: dict[str, int] = {}
+        self._previous_levels: dict[str, int] = {}
         self._records: list[logging.LogRecord] = []
         self._pausing_greenlet: Any = None
         self.recording = True
@@ -47,7 +47,7 @@ class LogCollector(logging.Handler):
         """Add the handler to the loggers."""
         for name, level in self._levels.items():
             logger = logging.getLogger(name)
-            self._before[name] = logger.level
+            self._previous_levels[name] = logger.level
             logger.setLevel(level)
             logger.addHandler(self)
 
@@ -56,11 +56,11 @@ class LogCollector(logging.Handler):
 
         A second call does nothing.
         """
-        for name, level in self._before.items():
+        for name, level in self._previous_levels.items():
             logger = logging.getLogger(name)
             logger.setLevel(level)
             logger.removeHandler(self)
-        self._before = {}
+        self._previous_levels = {}
 
     @contextmanager
     def pausing(self) -> Iterator[None]:

@@ -37,7 +37,9 @@ def check_outcome(client: MongoClient[Any], collections: list[Mapping[str, Any]]
     """Compare the documents of collections with ``outcome``."""
     for data in collections:
         collection = client[data["databaseName"]].get_collection(
-            data["collectionName"], read_concern=ReadConcern("local"), read_preference=ReadPreference.PRIMARY
+            data["collectionName"],
+            read_concern=ReadConcern("local"),
+            read_preference=ReadPreference.PRIMARY,
         )
         documents = collection.find(sort=[("_id", 1)]).to_list()
         if documents != data["documents"]:

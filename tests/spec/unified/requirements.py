@@ -20,7 +20,7 @@ MECHANISMS = ("SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-OIDC")
 
 # Server parameters that all deployments have. A deployment sets a parameter in
 # `_SETTABLE_PARAMETERS` only if a case requires the parameter.
-_PARAMETERS = {"enableTestCommands": True, "requireApiVersion": False}
+_FIXED_PARAMETERS = {"enableTestCommands": True, "requireApiVersion": False}
 _SETTABLE_PARAMETERS = frozenset({"acceptApiVersion2"})
 
 try:
@@ -32,7 +32,7 @@ else:
 """Version of libmongocrypt, or None if libmongocrypt is not installed."""
 
 # Both names mean the same topology, because each shard of a supported version is a replica set.
-_SYNONYMS = {"sharded-replicaset": "sharded"}
+_TOPOLOGY_SYNONYMS = {"sharded-replicaset": "sharded"}
 
 
 @dataclass(frozen=True)
@@ -58,20 +58,20 @@ def _settings(levels: str) -> list[Setting]:
 
 
 def _settings_of_topology(topology: str, levels: Sequence[Sequence[Mapping[str, Any]] | None]) -> Iterator[Setting]:
-    for auth, number in product((False, True), VERSIONS):
-        if topology == "load-balanced" and version(number) < (5, 0, 0):
+    for auth, server_version in product((False, True), VERSIONS):
+        if topology == "load-balanced" and version(server_version) < (5, 0, 0):
             continue
-        chosen = [_satisfied_requirement(level, topology, number, auth) for level in levels if level is not None]
+        chosen = [_satisfied_requirement(each, topology, server_version, auth) for each in levels if each is not None]
         if None not in chosen:
             items = (item for each in chosen if each for item in each.get("serverParameters", {}).items())
             parameters = tuple(sorted(item for item in dict(items).items() if item[0] in _SETTABLE_PARAMETERS))
-            yield Setting(topology, number, auth, parameters)
+            yield Setting(topology, server_version, auth, parameters)
 
 
 def _satisfied_requirement(
-    level: Sequence[Mapping[str, Any]], topology: str, number: str, auth: bool
+    level: Sequence[Mapping[str, Any]], topology: str, server_version: str, auth: bool
 ) -> Mapping[str, Any] | None:
-    properties = DeploymentProperties(topology, number, auth, MECHANISMS if auth else (), _can_have_parameters)
+    properties = DeploymentProperties(topology, server_version, auth, MECHANISMS if auth else (), _can_have_parameters)
     return next((each for each in level if not unmet_requirements(each, properties)), None)
 
 
@@ -91,7 +91,7 @@ def unmet_requirements(requirement: Mapping[str, Any], properties: DeploymentPro
     checks: Mapping[str, Callable[[Any], bool]] = {
         "minServerVersion": lambda least: version(properties.version) >= version(least),
         "maxServerVersion": lambda most: version(properties.version) <= version(most),
-        "topologies": lambda names: properties.topology in [_SYNONYMS.get(name, name) for name in names],
+        "topologies": lambda names: properties.topology in [_TOPOLOGY_SYNONYMS.get(name, name) for name in names],
         "serverless": lambda value: value != "require",
         "serverParameters": properties.has_parameters,
         "auth": lambda required: required == properties.auth,
@@ -108,4 +108,4 @@ def _can_have_encryption(required: bool | Mapping[str, Any]) -> bool:
 
 
 def _can_have_parameters(required: Mapping[str, Any]) -> bool:
-    return all(name in _SETTABLE_PARAMETERS or _PARAMETERS.get(name) == value for name, value in required.items())
+    return all(name in _SETTABLE_PARAMETERS or _FIXED_PARAMETERS.get(name) == value for name, value in required.items())

@@ -57,7 +57,10 @@ def _convert_counts(result: Any) -> dict[str, Any]:
 
 
 def _convert_bulk(result: BulkWriteResult) -> dict[str, Any]:
-    return {**_convert_counts(result), "upsertedIds": _convert_by_index(result.upserted_ids or {}, lambda each: each)}
+    return {
+        **_convert_counts(result),
+        "upsertedIds": _convert_by_index(result.upserted_ids or {}, lambda each: each),
+    }
 
 
 def _convert_client_bulk(result: ClientBulkWriteResult) -> dict[str, Any]:

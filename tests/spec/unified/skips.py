@@ -1,7 +1,7 @@
 """Rules for the official cases that do not pass, with the reasons.
 
 If a rule has a condition, pytest skips its cases while the condition is true. The cases of a rule
-without a condition run and must fail. If a case passes, the rule is obsolete, and a test fails.
+without a condition run and must fail. If such a case passes, the rule is obsolete, and a test fails.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from tests.support.mongocryptd import analysis_reply
 
 NOT_IN_GMONGO = "not in gmongo"
 NOT_SIMULATED = "not in the simulation"
-WRONG_HERE = "wrong here"
+EXPECTED_FAILURE = "expected failure"
 REQUIREMENT = "requirement"
 SKIPPED_BY_TEST = "skipped by the test"
 
-RULE_KINDS = (NOT_IN_GMONGO, NOT_SIMULATED, WRONG_HERE, REQUIREMENT, SKIPPED_BY_TEST)
+RULE_KINDS = (NOT_IN_GMONGO, NOT_SIMULATED, EXPECTED_FAILURE, REQUIREMENT, SKIPPED_BY_TEST)
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _has_parameter(function: Any, parameter: str) -> bool:
 
 
 def _expected_failure(reason: str, files: str, cases: str = "*", topology: str = "*") -> Rule:
-    return Rule(WRONG_HERE, reason, files=files, cases=cases, topology=topology)
+    return Rule(EXPECTED_FAILURE, reason, files=files, cases=cases, topology=topology)
 
 
 _ENCRYPTION_WORDS = frozenset({"autoEncryptOpts", "clientEncryption"})
@@ -158,11 +158,15 @@ RULES: tuple[Rule, ...] = (
         lambda: not _has_parameter(SessionOptions.__init__, "snapshot_time"),
     ),
     _missing_feature(
-        "MD5 of files", "arguments.disableMD5", lambda: not _has_parameter(GridFSBucket.__init__, "disable_md5")
+        "MD5 of files",
+        "arguments.disableMD5",
+        lambda: not _has_parameter(GridFSBucket.__init__, "disable_md5"),
     ),
     _missing_feature("count, which PyMongo has removed", "count()", lambda: not hasattr(Collection, "count")),
     _missing_feature(
-        "mapReduce, which PyMongo has removed", "mapReduce()", lambda: not hasattr(Collection, "map_reduce")
+        "mapReduce, which PyMongo has removed",
+        "mapReduce()",
+        lambda: not hasattr(Collection, "map_reduce"),
     ),
     _missing_feature(
         "batchSize of list_indexes",

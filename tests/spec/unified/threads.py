@@ -7,7 +7,7 @@ from collections.abc import Callable
 import gevent
 from gevent.queue import Queue
 
-_SECONDS_TO_END = 10
+_JOIN_TIMEOUT_SECONDS = 10
 
 
 class Thread:
@@ -27,12 +27,12 @@ class Thread:
         gevent.sleep(0)
 
     def join(self) -> None:
-        """Wait until all submitted functions have ended, and raise the error of a function."""
+        """Wait until all submitted functions have ended, and raise the error of a failed function."""
         self._work.put(StopIteration)
-        self._greenlet.get(timeout=_SECONDS_TO_END)
+        self._greenlet.get(timeout=_JOIN_TIMEOUT_SECONDS)
 
     def check(self) -> None:
-        """Raise the error that a submitted function has raised."""
+        """If a submitted function has raised an error, raise the error."""
         if self._greenlet.exception is not None:
             raise self._greenlet.exception
 

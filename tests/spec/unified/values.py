@@ -55,7 +55,7 @@ def database_options(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_known(names: Any, known: Any, owner: str) -> None:
-    """Check that an object in a file has only known names."""
+    """Check that all field names of an object in a file are known."""
     unknown = sorted(set(names) - set(known))
     if unknown:
         raise FormatError(f"unknown options of {owner}: {unknown}")

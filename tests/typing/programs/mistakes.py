@@ -1,4 +1,4 @@
-"""Wrong uses of gmongo in which a type checker must find errors."""
+"""Wrong uses of gmongo, in which a type checker must find errors, and some correct uses."""
 
 from __future__ import annotations
 

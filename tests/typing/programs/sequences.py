@@ -18,23 +18,23 @@ from gmongo.operations import SearchIndexModel
 
 DICTIONARIES: list[dict[str, Any]] = [{"$set": {"a": 1}}]
 SONS: list[SON[str, Any]] = [SON([("$set", {"a": 1})])]
-ORDERED: list[OrderedDict[str, Any]] = [OrderedDict({"$set": {"a": 1}})]
+ORDERED_DICTS: list[OrderedDict[str, Any]] = [OrderedDict({"$set": {"a": 1}})]
 MAPPINGS: list[Mapping[str, Any]] = [MappingProxyType({"$set": {"a": 1}})]
 TUPLE: tuple[dict[str, Any], ...] = ({"$set": {"a": 1}},)
 FILTERS: list[dict[str, Any]] = [{"i": 1}]
 PROXY: Mapping[str, Any] = MappingProxyType({"a": 1})
-HINT: list[tuple[str, int]] = [("a", 1)]
+KEY_PAIRS: list[tuple[str, int]] = [("a", 1)]
 
 
 def call_update_operations(collection: Collection[dict[str, Any]]) -> None:
     collection.update_one({}, DICTIONARIES)
     collection.update_one({}, SONS)
-    collection.update_one({}, ORDERED)
+    collection.update_one({}, ORDERED_DICTS)
     collection.update_one({}, MAPPINGS)
     collection.update_one({}, TUPLE)
     collection.update_many(PROXY, DICTIONARIES, array_filters=FILTERS)
     collection.update_many(PROXY, TUPLE, array_filters=TUPLE)
-    collection.find_one_and_update({}, DICTIONARIES, array_filters=FILTERS, hint=HINT, sort=HINT)
+    collection.find_one_and_update({}, DICTIONARIES, array_filters=FILTERS, hint=KEY_PAIRS, sort=KEY_PAIRS)
     collection.find_one_and_update({}, TUPLE, array_filters=TUPLE)
     collection.bulk_write([UpdateOne({}, DICTIONARIES), UpdateMany({}, SONS), UpdateMany(PROXY, MAPPINGS)])
     UpdateOne(PROXY, TUPLE, array_filters=FILTERS)  # better: PyMongo accepts only list[Mapping[str, Any]]
@@ -42,12 +42,12 @@ def call_update_operations(collection: Collection[dict[str, Any]]) -> None:
 
 
 def call_read_operations(client: MongoClient[dict[str, Any]], collection: Collection[dict[str, Any]]) -> None:
-    collection.find(PROXY, PROXY, sort=HINT, hint=HINT)
+    collection.find(PROXY, PROXY, sort=KEY_PAIRS, hint=KEY_PAIRS)
     collection.find_one(SON([("a", 1)]))
     collection.aggregate(DICTIONARIES)
     collection.aggregate(TUPLE)
     collection.aggregate(SONS, let=PROXY, collation=PROXY)
-    collection.database.aggregate(ORDERED)
+    collection.database.aggregate(ORDERED_DICTS)
     collection.watch(DICTIONARIES)
     client.watch(TUPLE)
     client["a"].watch(MAPPINGS)
@@ -60,7 +60,7 @@ def call_schema_operations(
 ) -> None:
     collection.create_search_indexes(models)
     collection.create_indexes(indexes)
-    collection.create_index(HINT)
-    collection.delete_many(PROXY, hint=HINT, let=PROXY)
+    collection.create_index(KEY_PAIRS)
+    collection.delete_many(PROXY, hint=KEY_PAIRS, let=PROXY)
     collection.insert_many(DICTIONARIES)
     collection.insert_many(TUPLE)

@@ -12,7 +12,7 @@ type Failure = Box<dyn std::error::Error>;
 struct Caller {
     client: Client,
     database: Database,
-    given: Document,
+    inputs: Document,
     number: u32,
     stream: Option<ChangeStream<ChangeStreamEvent<Document>>>,
 }
@@ -28,7 +28,7 @@ async fn drain(mut cursor: Cursor<Document>) -> Result<u32, Failure> {
 
 impl Caller {
     fn part(&self, name: &str) -> Result<Document, Failure> {
-        Ok(self.given.get_document(name)?.clone())
+        Ok(self.inputs.get_document(name)?.clone())
     }
 
     async fn find(&self, collection: &str) -> Result<u32, Failure> {
@@ -36,7 +36,7 @@ impl Caller {
     }
 
     async fn aggregate(&self) -> Result<u32, Failure> {
-        let stages = self.given.get_array("pipeline")?.iter().cloned().map(from_bson);
+        let stages = self.inputs.get_array("pipeline")?.iter().cloned().map(from_bson);
         let pipeline = stages.collect::<Result<Vec<Document>, _>>()?;
         drain(self.database.collection::<Document>("hundred").aggregate(pipeline).await?).await
     }
@@ -55,10 +55,10 @@ impl Caller {
         let one = self.database.collection::<Document>("one");
         session.start_transaction().await?;
         writes.insert_one(&self.part("unsaved")?).session(&mut session).await?;
-        let found = one.find_one(self.part("query")?).session(&mut session).await?;
+        let document = one.find_one(self.part("query")?).session(&mut session).await?;
         writes.insert_one(&self.part("unsaved")?).session(&mut session).await?;
         session.commit_transaction().await?;
-        Ok(if found.is_some() { 3 } else { 0 })
+        Ok(if document.is_some() { 3 } else { 0 })
     }
 
     async fn change(&mut self) -> Result<u32, Failure> {
@@ -80,9 +80,9 @@ impl Caller {
         let uri = std::env::args().nth(1).ok_or("no connection string")?;
         let client = Client::with_uri_str(&uri).await?;
         let one = client.database("benchmark").collection::<Document>("one");
-        let found = one.find_one(self.part("query")?).await?;
+        let document = one.find_one(self.part("query")?).await?;
         client.shutdown().await;
-        Ok(found.is_some() as u32)
+        Ok(document.is_some() as u32)
     }
 
     async fn run(&mut self, kind: u8) -> Result<u32, Failure> {
@@ -105,13 +105,13 @@ impl Caller {
     async fn serve(mut self, path: String) -> Result<(), Failure> {
         let mut stream = UnixStream::connect(path).await?;
         loop {
-            let wanted = match stream.read_u32().await {
-                Ok(wanted) => wanted,
+            let code = match stream.read_u32().await {
+                Ok(code) => code,
                 Err(_) => return Ok(()), // the stream has ended
             };
             let mut sum = 0;
-            for _ in 0..wanted & 0xff_ffff {
-                sum += self.run((wanted >> 24) as u8).await?;
+            for _ in 0..code & 0xff_ffff {
+                sum += self.run((code >> 24) as u8).await?;
             }
             stream.write_u32(sum).await?;
         }
@@ -121,14 +121,14 @@ impl Caller {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().collect();
-    let given = Document::from_reader(std::fs::File::open(&arguments[4])?)?;
+    let inputs = Document::from_reader(std::fs::File::open(&arguments[4])?)?;
     let client = Client::with_uri_str(&arguments[1]).await?;
     let database = client.database("benchmark");
     let local = tokio::task::LocalSet::new();
     let callers: Vec<_> = (0..arguments[3].parse()?)
         .map(|number| {
-            let (client, database, given) = (client.clone(), database.clone(), given.clone());
-            local.spawn_local(Caller { client, database, given, number, stream: None }.serve(arguments[2].clone()))
+            let (client, database, inputs) = (client.clone(), database.clone(), inputs.clone());
+            local.spawn_local(Caller { client, database, inputs, number, stream: None }.serve(arguments[2].clone()))
         })
         .collect();
     local

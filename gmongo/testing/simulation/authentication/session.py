@@ -17,7 +17,7 @@ _SHORT_NAMES = {
     "organizationName": "O", "organizationalUnitName": "OU", "stateOrProvinceName": "ST",
     "streetAddress": "STREET", "userId": "UID"
 }  # fmt: skip
-_ESCAPED = r'([,+"\\<>;])'
+_SPECIAL_CHARS = r'([,+"\\<>;])'
 _ESCAPE = r"\\\1"
 _CONVERSATION_ID = 1
 
@@ -25,7 +25,7 @@ _CONVERSATION_ID = 1
 def format_subject(certificate: Mapping[str, Any]) -> str:
     """Return the subject of a certificate as RFC 2253 text, which begins with the last attribute."""
     attributes = [
-        "+".join(f"{_SHORT_NAMES.get(kind, kind)}={re.sub(_ESCAPED, _ESCAPE, value)}" for kind, value in names)
+        "+".join(f"{_SHORT_NAMES.get(kind, kind)}={re.sub(_SPECIAL_CHARS, _ESCAPE, value)}" for kind, value in names)
         for names in certificate.get("subject", ())
     ]
     return ",".join(reversed(attributes))

@@ -52,10 +52,10 @@ def _get_log(call: Call) -> dict[str, Any]:
 
 def _get_command_line(call: Call) -> dict[str, Any]:
     parameters = call.member.parameters
-    test_commands = int(parameters["enableTestCommands"])
-    shown = {"enableTestCommands": test_commands, **call.cluster.parameters}
-    parsed_options: dict[str, Any] = {"setParameter": {**shown, "enableTestCommands": test_commands}}
-    argv = ["mongod", "--setParameter", f"enableTestCommands={shown['enableTestCommands']}"]
+    allows_test_commands = int(parameters["enableTestCommands"])
+    shown_parameters = {"enableTestCommands": allows_test_commands, **call.cluster.parameters}
+    parsed_options: dict[str, Any] = {"setParameter": {**shown_parameters, "enableTestCommands": allows_test_commands}}
+    argv = ["mongod", "--setParameter", f"enableTestCommands={shown_parameters['enableTestCommands']}"]
     if call.cluster.users.requires_authentication:
         parsed_options["security"] = {"authorization": "enabled"}
         argv.append("--auth")

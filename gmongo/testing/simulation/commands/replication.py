@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gmongo.testing.simulation.topologies.replica_set import ReplicaSet
 
 _DEFAULT_SECONDS = 10.0  # the default of fields with a time in seconds
-_CHECK_INTERVAL = 0.01
+_CHECK_INTERVAL = 0.01  # seconds
 
 
 def _find_replica_set(call: Call) -> ReplicaSet:

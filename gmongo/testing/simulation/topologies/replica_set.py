@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gmongo.testing.simulation.member import Member
 
 PRIMARY, SECONDARY, ARBITER = 1, 2, 7
-NO_PRIMARY = (
+NO_PRIMARY_MESSAGE = (
     "no primary now: the deployment is not a replica set, or its election is not over (see members.has_primary)"
 )
 
@@ -68,13 +68,13 @@ class ReplicaSet(Topology):
         return {**fields, "lastWrite": self._describe_last_write(member)}
 
     def _list_hosts(self) -> dict[str, Any]:
-        lists: dict[str, list[str]] = {"hosts": []}
+        addresses: dict[str, list[str]] = {"hosts": []}
         for member in self.members:
             if member.traits.get("hidden"):
                 continue
             list_name = "arbiters" if _is_arbiter(member) else "hosts" if _find_priority(member) else "passives"
-            lists.setdefault(list_name, []).append(member.address)
-        return lists
+            addresses.setdefault(list_name, []).append(member.address)
+        return addresses
 
     def _describe_last_write(self, member: Member) -> dict[str, Any]:
         now: Timestamp = member.cluster.store.now()

@@ -24,7 +24,7 @@ def compile_arguments(name: str, operand: Any, scope: Scope, min_count: int, max
 def create_operator(
     function: Callable[..., Any], min_count: int, max_count: int | None = -1, commutes: bool = False
 ) -> Compiler:
-    """Return an operator that calls a function with its arguments. A `max_count` of -1 means `min_count`."""
+    """Return an operator that calls a function. The `max_count` -1 means `min_count`, and None means no limit."""
     highest_count = min_count if max_count == -1 else max_count
 
     def compile_operator(name: str, operand: Any, scope: Scope) -> Expression:

@@ -21,12 +21,15 @@ def _expect(condition: bool, message: str) -> None:
 def _assert_event_count(run: Run, _target: None, client: str, event: Mapping[str, Any], count: int) -> None:
     recorder = run.entities.client(client).recorder
     actual = run.event_matcher.count(event, recorder.events)
-    _expect(actual == count, f"{count} events {event} expected of {client}, there were {actual}: {recorder.text()}")
+    _expect(actual == count, f"{client} must have {count} events {event}, had {actual}: {recorder.text()}")
 
 
 def _assert_checked_out_connections(run: Run, _target: None, client: str, connections: int) -> None:
     actual = run.entities.client(client).recorder.checked_out_count
-    _expect(actual == connections, f"{connections} connections of {client} must be checked out, were {actual}")
+    _expect(
+        actual == connections,
+        f"{connections} connections of {client} must be checked out, were {actual}",
+    )
 
 
 def _assert_topology_type(run: Run, _target: None, topologyDescription: str, topologyType: str) -> None:
@@ -59,7 +62,10 @@ def _last_two_lsids(run: Run, client: str) -> list[Any]:
     events = run.entities.client(client).recorder.events
     commands = [event.command for name, event in events if name == "commandStartedEvent"][-2:]
     _expect(len(commands) == 2, f"{client} must have sent two commands, was {commands}")
-    _expect(all("lsid" in command for command in commands), f"both commands must have an lsid, were {commands}")
+    _expect(
+        all("lsid" in command for command in commands),
+        f"both commands must have an lsid, were {commands}",
+    )
     return [command["lsid"] for command in commands]
 
 
@@ -83,7 +89,10 @@ def _assert_collection_exists(run: Run, _target: None, databaseName: str, collec
 
 
 def _assert_no_collection(run: Run, _target: None, databaseName: str, collectionName: str) -> None:
-    _expect(collectionName not in _collections(run, databaseName), f"{databaseName}.{collectionName} must not exist")
+    _expect(
+        collectionName not in _collections(run, databaseName),
+        f"{databaseName}.{collectionName} must not exist",
+    )
 
 
 def _index_names(run: Run, database: str, collection: str) -> list[str]:
@@ -96,7 +105,10 @@ def _assert_index_exists(run: Run, _target: None, databaseName: str, collectionN
 
 
 def _assert_no_index(run: Run, _target: None, databaseName: str, collectionName: str, indexName: str) -> None:
-    _expect(indexName not in _index_names(run, databaseName, collectionName), f"the index {indexName} must not exist")
+    _expect(
+        indexName not in _index_names(run, databaseName, collectionName),
+        f"the index {indexName} must not exist",
+    )
 
 
 OPERATIONS: dict[str, Function] = {

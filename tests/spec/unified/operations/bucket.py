@@ -46,17 +46,17 @@ def _drop(bucket: Any) -> None:
         storage.chunks.drop()
 
 
-_ID = {"id": "file_id"}
+_FILE_ID_NAMES = {"id": "file_id"}
 
 OPERATIONS: dict[str, Method] = {
-    "delete": Method("delete", "id", "session", names=_ID),
+    "delete": Method("delete", "id", "session", names=_FILE_ID_NAMES),
     "deleteByName": Method("delete_by_name", "filename", "session"),
-    "download": Method("open_download_stream", "id", "session", names=_ID, convert_result=_read),
+    "download": Method("open_download_stream", "id", "session", names=_FILE_ID_NAMES, convert_result=_read),
     "downloadByName": Method("open_download_stream_by_name", "filename", "revision session", convert_result=_read),
     "drop": Method(_drop),
     "find": Method(_find, "filter", "session skip limit sort batchSize noCursorTimeout", convert_result=read_documents),
-    "rename": Method("rename", "id newFilename", "session", names=_ID),
+    "rename": Method("rename", "id newFilename", "session", names=_FILE_ID_NAMES),
     "renameByName": Method("rename_by_name", "filename newFilename", "session"),
     "upload": Method(_upload, "filename source", _UPLOAD_OPTIONS),
-    "uploadWithId": Method(_upload_with_id, "id filename source", _UPLOAD_OPTIONS, names=_ID),
+    "uploadWithId": Method(_upload_with_id, "id filename source", _UPLOAD_OPTIONS, names=_FILE_ID_NAMES),
 }

@@ -29,7 +29,9 @@ def _append_metadata(client: MongoClient[Any], driver_info_options: Mapping[str,
 OPERATIONS: dict[str, Method] = {
     "appendMetadata": Method(_append_metadata, "driverInfoOptions"),
     "clientBulkWrite": Method(
-        _bulk_write, "models", "session ordered verboseResults bypassDocumentValidation comment let writeConcern"
+        _bulk_write,
+        "models",
+        "session ordered verboseResults bypassDocumentValidation comment let writeConcern",
     ),
     "close": Method("close"),
     "createChangeStream": WATCH,

@@ -50,7 +50,9 @@ def _create_search_indexes(collection: Collection[Any], models: list[Mapping[str
 
 
 def _list_search_indexes(
-    collection: Collection[Any], name: str | None = None, aggregation_options: Mapping[str, Any] | None = None
+    collection: Collection[Any],
+    name: str | None = None,
+    aggregation_options: Mapping[str, Any] | None = None,
 ) -> Any:
     return collection.list_search_indexes(name, **(aggregation_options or {}))
 
@@ -73,7 +75,11 @@ OPERATIONS: dict[str, Method] = {
     "deleteMany": Method("delete_many", "filter", "session collation hint let comment"),
     "deleteOne": Method("delete_one", "filter", "session collation hint let comment"),
     "distinct": Method(
-        "distinct", "fieldName filter", "session comment hint", "collation maxTimeMS", names={"fieldName": "key"}
+        "distinct",
+        "fieldName filter",
+        "session comment hint",
+        "collation maxTimeMS",
+        names={"fieldName": "key"},
     ),
     "dropIndex": Method("drop_index", "name", "session comment", "maxTimeMS", names={"name": "index_or_name"}),
     "dropIndexes": Method("drop_indexes", "", "session comment", "maxTimeMS"),
@@ -83,10 +89,16 @@ OPERATIONS: dict[str, Method] = {
     "findOne": Method("find_one", "filter", _FIND_OPTIONS),
     "findOneAndDelete": Method("find_one_and_delete", "filter", _MODIFY_OPTIONS, _MODIFY_FIELDS),
     "findOneAndReplace": Method(
-        "find_one_and_replace", "filter replacement", f"{_MODIFY_OPTIONS} upsert returnDocument", _MODIFY_FIELDS
+        "find_one_and_replace",
+        "filter replacement",
+        f"{_MODIFY_OPTIONS} upsert returnDocument",
+        _MODIFY_FIELDS,
     ),
     "findOneAndUpdate": Method(
-        "find_one_and_update", "filter update", f"{_MODIFY_OPTIONS} upsert returnDocument arrayFilters", _MODIFY_FIELDS
+        "find_one_and_update",
+        "filter update",
+        f"{_MODIFY_OPTIONS} upsert returnDocument arrayFilters",
+        _MODIFY_FIELDS,
     ),
     "insertMany": Method("insert_many", "documents", "session ordered comment bypassDocumentValidation"),
     "insertOne": Method("insert_one", "document", "session comment bypassDocumentValidation"),

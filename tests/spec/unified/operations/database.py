@@ -13,7 +13,7 @@ from tests.spec.unified.operations.method import CURSOR_TIMEOUTS, Method, read_d
 from tests.spec.unified.operations.watching import WATCH
 from tests.spec.unified.schema import FormatError
 
-_CURSOR_COMMAND = f"readPreference session batchSize maxTimeMS comment cursorType {CURSOR_TIMEOUTS}"
+_CURSOR_OPTIONS = f"readPreference session batchSize maxTimeMS comment cursorType {CURSOR_TIMEOUTS}"
 _CREATE_FIELDS = (
     "capped size max timeseries expireAfterSeconds clusteredIndex changeStreamPreAndPostImages viewOn pipeline"
     " validator validationLevel validationAction collation comment encryptedFields"
@@ -42,8 +42,8 @@ def _cursor_command(
 ) -> Any:
     _check_name(command, command_name)
     # `cursor_command` has no argument for the cursor type, but reads the type in the command.
-    typed = {**command, **_CURSOR_TYPE_FIELDS[cursor_type]}
-    cursor = database.cursor_command(typed, max_await_time_ms=max_time_ms, **arguments)
+    typed_command = {**command, **_CURSOR_TYPE_FIELDS[cursor_type]}
+    cursor = database.cursor_command(typed_command, max_await_time_ms=max_time_ms, **arguments)
     return cursor.batch_size(batch_size)
 
 
@@ -88,7 +88,7 @@ OPERATIONS: dict[str, Method] = {
     "createCollection": Method(
         _create_collection, "collection", "session", _CREATE_FIELDS, names={"collection": "name"}
     ),
-    "createCommandCursor": Method(_create_command_cursor, "command commandName", _CURSOR_COMMAND),
+    "createCommandCursor": Method(_create_command_cursor, "command commandName", _CURSOR_OPTIONS),
     "dropCollection": Method(
         "drop_collection",
         "collection",
@@ -105,8 +105,11 @@ OPERATIONS: dict[str, Method] = {
         convert_result=read_documents,
     ),
     "modifyCollection": Method(
-        _modify_collection, "collection", "", "index changeStreamPreAndPostImages validator validationLevel"
+        _modify_collection,
+        "collection",
+        "",
+        "index changeStreamPreAndPostImages validator validationLevel",
     ),
     "runCommand": Method(_run_command, "command commandName", "session readPreference"),
-    "runCursorCommand": Method(_cursor_command, "command commandName", _CURSOR_COMMAND, convert_result=read_documents),
+    "runCursorCommand": Method(_cursor_command, "command commandName", _CURSOR_OPTIONS, convert_result=read_documents),
 }

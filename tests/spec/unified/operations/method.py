@@ -58,7 +58,7 @@ class Method:
         convert_result: Callable[[Any], Any] = as_document,
     ) -> None:
         self._call = call
-        self._title = call if isinstance(call, str) else call.__name__
+        self._call_name = call if isinstance(call, str) else call.__name__
         self._required = frozenset(required.split())
         self._fields = frozenset(fields.split())
         self._takes_limit = _TIMEOUT_ARGUMENT in optional.split()
@@ -77,10 +77,10 @@ class Method:
             return self._convert_result(method(**converted))
 
     def _check(self, arguments: Mapping[str, Any]) -> None:
-        check_known(arguments, self._known, f"the operation {self._title}")
+        check_known(arguments, self._known, f"the operation {self._call_name}")
         missing = sorted(self._required - set(arguments))
         if missing:
-            raise FormatError(f"the operation {self._title} needs {missing}")
+            raise FormatError(f"the operation {self._call_name} needs {missing}")
 
     def _method_argument(self, name: str) -> str:
         if name in self._fields:

@@ -57,7 +57,7 @@ def _wait_for_event(run: Run, _target: None, client: str, event: Mapping[str, An
     recorder = run.entities.client(client).recorder
     if not recorder.wait_until(lambda: run.event_matcher.count(event, recorder.events) >= count):
         actual = run.event_matcher.count(event, recorder.events)
-        raise Mismatch(f"{count} events {event} expected of {client}, there were {actual}: {recorder.text()}")
+        raise Mismatch(f"{client} must have {count} events {event}, had {actual}: {recorder.text()}")
 
 
 def _record_topology_description(run: Run, _target: None, client: str, id: str) -> None:
