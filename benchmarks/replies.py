@@ -140,7 +140,7 @@ def _primary(name: str) -> dict[str, Any]:
 def _cluster_times() -> dict[str, Any]:
     """Return the constant cluster time and operation time of all replies.
 
-    A client needs equal CPU time for constant and for increasing times.
+    A client needs the same CPU time for constant values as for increasing values.
     """
     signature = {"hash": bytes(20), "keyId": Int64(7300000000000000001)}
     return {

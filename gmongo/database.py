@@ -388,7 +388,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             1.0
 
         The method applies neither the read preference nor the read concern nor the write concern of
-        the database. The driver does not retry the command.
+        the database. The driver retries the command only after overload errors.
 
         :param check: True (the default) raises an exception for an error reply; False returns the reply.
         :param allowable_errors: error codes and messages for which the method returns the reply; None by default.

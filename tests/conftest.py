@@ -19,7 +19,7 @@ from gevent.hub import Hub
 from hypothesis import HealthCheck, settings
 
 from gmongo.testing import EmbeddedDatabase, database_uri
-from tests.support.clients import Client, clients_of
+from tests.support.clients import Client, client_factory
 from tests.support.garbage import freeze_living_objects
 from tests.support.recorder import Recorder
 from tests.support.tiers import tiers_of
@@ -161,7 +161,7 @@ def connect(recorder: Recorder) -> Iterator[Callable[..., Client]]:
 
     Close the created clients at the end of the test.
     """
-    with clients_of(recorder) as create_client:
+    with client_factory(recorder) as create_client:
         yield create_client
 
 

@@ -160,6 +160,6 @@ def _notify_start_and_end(trace: OperationTrace, transaction: Transaction | None
 
 
 def _transaction_of(ends_transaction: bool, session: SessionHandle | None) -> Transaction | None:
-    """Return the transaction of an operation, commit or abort in `session`, or None."""
+    """Return the transaction to which an operation in `session` belongs, or which the operation ends, or None."""
     transaction = None if session is None else state_of(session).transaction
     return transaction if transaction is not None and (transaction.active or ends_transaction) else None

@@ -40,7 +40,7 @@ class Storage:
             raise TypeError(f"root_collection must be a Collection, not {short(root)}")
         self.executor = executor_of(root)
         self._has_indexes = False
-        # The codec options of the application apply to the `_id` of a file, and therefore also to chunks. The type
+        # The application's codec options apply to the `_id` of a file, and to chunks, which contain the `_id`. The type
         # registry does not apply, because GridFS defines the types of the other fields.
         options = root.codec_options.with_options(type_registry=DEFAULT_CODEC_OPTIONS.type_registry)
         self.files: Collection[Value] = root.files.with_options(codec_options=options)

@@ -68,7 +68,7 @@ def parse_ipv6_literal_host(entity: str, default_port: int | None) -> tuple[str,
 
     :param entity: an address such as ``"[::1]"`` or ``"[::1]:27018"``.
     :param default_port: the port if `entity` has no port.
-    :raises ValueError: a bracket is missing. The error is also a ConfigurationError.
+    :raises ValueError: the brackets are malformed, or the address is empty. The error is also a ConfigurationError.
     """
     address, bracket, rest = entity[1:].partition("]")
     if not bracket or not address or (rest and not rest.startswith(":")):

@@ -71,7 +71,7 @@ def _checked_mapping(value: object, names: tuple[str, ...]) -> DocumentDict | No
     if value is None:
         return None
     if not isinstance(value, Mapping):
-        raise Rejected(f"a mapping with {', '.join(names)}", wrong_type=True)
+        raise Rejected(f"a mapping with any of the keys {', '.join(names)}", wrong_type=True)
     if not set(value) <= set(names):
         raise Rejected(f"a mapping with no other keys than {', '.join(names)}")
     if not isinstance(value.get("enabled"), bool | None):

@@ -48,7 +48,7 @@ class TransportError(OSError):
 class Transport:
     """Stream socket, at first unconnected. The transport owns `sock`. :meth:`set_ref` describes `ref`."""
 
-    # True if `_fill_buffer` waits for the socket before receiving. False in a subclass that may have unread bytes.
+    # True if `_fill_buffer` waits for the socket before receiving. False if a TLS engine may hold received bytes.
     _waits_first = True
 
     def __init__(self, sock: _socket.socket, ref: bool) -> None:

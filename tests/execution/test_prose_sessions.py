@@ -1,7 +1,7 @@
 """Prose tests of the Driver Sessions specification.
 
 Tests 7, 16 and 17 do not apply, because each client has only one user. Test 15 does not apply,
-because gmongo sends no command in OP_QUERY messages.
+because gmongo sends only the legacy hello, which has no session, in OP_QUERY messages.
 """
 
 from __future__ import annotations

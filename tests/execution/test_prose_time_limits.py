@@ -21,7 +21,7 @@ from gmongo.errors import InvalidOperation, PyMongoError, ServerSelectionTimeout
 from gmongo.gridfs import GridFSBucket
 from gmongo.testing import Deployment
 from tests.execution.harness import delay_replies, events_of_command
-from tests.support.clients import Client, Connect, clients_of
+from tests.support.clients import Client, Connect, client_factory
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
@@ -36,7 +36,7 @@ def standalone() -> Iterator[Deployment]:
 @pytest.fixture
 def client_without_timeout(standalone: Deployment) -> Iterator[Client]:
     """Yield a client without a timeout, with which a test inserts its data."""
-    with clients_of(Recorder()) as create_client:
+    with client_factory(Recorder()) as create_client:
         yield create_client(standalone)
 
 

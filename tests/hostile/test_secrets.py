@@ -62,7 +62,7 @@ def texts_of(error: BaseException | None) -> Iterator[str]:
 
 
 MARKER = "Cana7y"
-# URIs whose password has a character that is not escaped, or wrongly escaped.
+# URIs with a password. Most of the URIs are malformed, for example by a wrongly escaped character.
 _MALFORMED_URIS = st.builds(
     "{}{}{}{}".format,
     st.sampled_from(["mongodb://ann:", "mongodb+srv://ann:", "mongo://ann:", "ann:"]),

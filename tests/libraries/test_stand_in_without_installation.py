@@ -29,7 +29,7 @@ def module(name: str, **content: object) -> ModuleType:
 
 @pytest.fixture
 def interpreter(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """Return a replacement for ``sys`` whose modules and import finders `install` changes."""
+    """Return a replacement for ``sys``, in which `install` changes the modules and import finders."""
     hook, last = object(), object()
     interpreter = SimpleNamespace(modules={}, meta_path=[hook, PathFinder, last], hook=hook, last=last)
     monkeypatch.setattr(finder, "sys", interpreter)

@@ -89,8 +89,8 @@ def _call_runner(target: Target) -> Iterator[CallRunner]:
 
 @contextmanager
 def _simulated_call_runner(target: Target) -> Iterator[Any]:
-    """Yield a call runner on a simulated deployment with the topology of the target, and the nearest
-    version.
+    """Yield a call runner on a simulated deployment with the target's topology, and with the supported
+    version that is nearest to the target's version.
     """
     release = tuple(map(int, target.version.split(".")[:2]))
     version = "{}.{}".format(*min(max(release, OLDEST_VERSION), NEWEST_VERSION))

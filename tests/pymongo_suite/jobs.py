@@ -27,7 +27,8 @@ SIMULATED = tuple(name for name in DEPLOYMENTS if name != "mongod")
 
 _HERE = Path(__file__).parent
 _ROOT = _HERE.parents[1]
-_JOB_TIMEOUT = 900
+# Without a replica set, a retry after a state change error waits for the next heartbeat, up to 10 s.
+_JOB_TIMEOUT = 1800
 """Timeout of one job in seconds."""
 
 

@@ -29,7 +29,7 @@ def make_client(host: Any, recorder: Any, heartbeat_interval: float | None = Non
 
 
 @contextmanager
-def clients_of(recorder: Recorder | PoolRecorder) -> Iterator[Connect]:
+def client_factory(recorder: Recorder | PoolRecorder) -> Iterator[Connect]:
     """Yield `create_client`, a function that creates a client.
 
     The positional arguments of `create_client` are deployments, scripted servers, host names or

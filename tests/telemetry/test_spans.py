@@ -324,7 +324,7 @@ def test_missing_opentelemetry_package_raises_for_option_and_warns_for_variable(
 @pytest.mark.parametrize(
     ("tracing", "message"),
     [
-        (True, "tracing must be a mapping with enabled, query_text_max_length, tracer_provider"),
+        (True, "tracing must be a mapping with any of the keys enabled, query_text_max_length, tracer_provider"),
         ({"enable": True}, "no other keys than enabled, query_text_max_length, tracer_provider"),
         ({"enabled": "yes"}, "enabled is True or False"),
         ({"query_text_max_length": -1}, "query_text_max_length is 0 or above"),

@@ -58,7 +58,7 @@ def test_signature_by_each_kind_of_key_is_verified(
         assert parse_response(request, response).revoked is revoked
         if status is not GOOD:
             continue
-        # A changed byte in the signature or in the signed data makes the signature invalid.
+        # A changed byte in the signature makes the signature invalid.
         index = response.index(messages.ocsp.load_der_ocsp_response(response).signature) + 40
         damaged_response = response[:index] + bytes([response[index] ^ 1]) + response[index + 1 :]
         assert rejection(authority, certified, damaged_response) == "the signature of the OCSP response is wrong"

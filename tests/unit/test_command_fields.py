@@ -138,7 +138,7 @@ def test_read_preference_depends_on_server_and_topology_type(
 @pytest.mark.parametrize("waits_for_documents", [False, True])
 @pytest.mark.parametrize("own_max_time", [None, 100, 5000])
 @pytest.mark.parametrize(
-    ("deadline", "round_trip_time", "remaining_time"),
+    ("deadline", "round_trip_time", "largest_max_time_ms"),
     [(1002.0, None, 2000), (1002.0, 0.5, 1500), (1000.0005, 0.0, 1)],
 )
 def test_max_time_ms_never_exceeds_remaining_time_minus_round_trip_time(
@@ -147,7 +147,7 @@ def test_max_time_ms_never_exceeds_remaining_time_minus_round_trip_time(
     own_max_time: int | None,
     deadline: float,
     round_trip_time: Any,
-    remaining_time: int,
+    largest_max_time_ms: int,
 ) -> None:
     operation = operation_with(
         takes_max_time=takes_max_time, waits_for_documents=waits_for_documents, takes_session=False
@@ -160,10 +160,12 @@ def test_max_time_ms_never_exceeds_remaining_time_minus_round_trip_time(
         **command,
     )
     if takes_max_time:
-        assert fields_of_command == {"maxTimeMS": remaining_time}
+        assert fields_of_command == {"maxTimeMS": largest_max_time_ms}
     else:
         assert fields_of_command == (
-            {"maxTimeMS": min(own_max_time, remaining_time)} if own_max_time is not None and waits_for_documents else {}
+            {"maxTimeMS": min(own_max_time, largest_max_time_ms)}
+            if own_max_time is not None and waits_for_documents
+            else {}
         )
     assert (
         command_with_fields(

@@ -35,7 +35,7 @@ def observability_rules(provider: str, other_key: str, provider_object: Any) -> 
         for value in (None, {}, {"enabled": True}, {"enabled": None}, {provider: provider_object}, {provider: None})
     ]
     return good, [
-        (f"a mapping with {names}", TYPE, [5, "x", []]),
+        (f"a mapping with any of the keys {names}", TYPE, [5, "x", []]),
         (f"a mapping with no other keys than {names}", VALUE, [{"x": 1}, {"Enabled": True}]),
         ("a mapping whose enabled is True or False", TYPE, [{"enabled": 1}, {"enabled": "true"}]),
         (f"a mapping whose {provider} has the method {method}", TYPE, [{provider: 5}, {provider: SimpleNamespace()}]),

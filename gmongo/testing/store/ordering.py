@@ -35,9 +35,9 @@ def compile_sort(order: Any, collation: Collation, pace: Pace | None = None, sco
             raise not_supported("a sort by metadata", "and by a field")
         return lambda items, document_of: sort_pace.sort(items, lambda item: -(score(document_of(item)) or 0.0))
     create_key = (
-        create_field_key(*directions.popitem(), collation)
+        create_field_key_function(*directions.popitem(), collation)
         if len(directions) == 1
-        else _create_fields_key(directions, collation)
+        else _create_fields_key_function(directions, collation)
     )
     return lambda items, document_of: sort_pace.sort(items, lambda item: create_key(document_of(item)), is_descending)
 
@@ -59,7 +59,7 @@ class _Descending:
     __hash__ = None  # type: ignore[assignment]
 
 
-def create_field_key(path: str, direction: int, collation: Collation) -> Callable[[Any], Any]:
+def create_field_key_function(path: str, direction: int, collation: Collation) -> Callable[[Any], Any]:
     """Return a function that returns the sort key of a document, for a sort by one field."""
     select_extreme = min if direction > 0 else max
 
@@ -72,7 +72,7 @@ def create_field_key(path: str, direction: int, collation: Collation) -> Callabl
     return create_key
 
 
-def _create_fields_key(directions: Mapping[str, int], collation: Collation) -> Callable[[Any], Any]:
+def _create_fields_key_function(directions: Mapping[str, int], collation: Collation) -> Callable[[Any], Any]:
     if len(set(directions.values())) == 1:
         return lambda document: _create_sort_key(document, directions, collation)
     are_descending = [direction < 0 for direction in directions.values()]

@@ -81,12 +81,12 @@ class Grammar:
                 fields[self._expand_text(text, depth)] = self._expand(value, depth)
         return fields
 
-    def _expand_elements(self, member: Any, depth: int) -> list[Any]:
+    def _expand_elements(self, part: Any, depth: int) -> list[Any]:
         for suffix, counts in _REPEAT_COUNTS.items():
-            if isinstance(member, str) and member.endswith(">" + suffix):
+            if isinstance(part, str) and part.endswith(">" + suffix):
                 count = self._rng.choice(counts) if depth <= _MAX_DEPTH else counts[0]
-                return [self._expand(member.removesuffix(suffix), depth) for _ in range(count)]
-        return [self._expand(member, depth)]
+                return [self._expand(part.removesuffix(suffix), depth) for _ in range(count)]
+        return [self._expand(part, depth)]
 
     def _expand_text(self, text: str, depth: int) -> Any:
         reference = _RULE_REFERENCE.fullmatch(text)

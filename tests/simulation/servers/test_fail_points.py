@@ -87,7 +87,7 @@ def test_error_of_fail_point_has_name_of_error_code(client):
 def test_fail_point_close_connection_sends_no_reply(client):
     configure(client, {"times": 1}, failCommands=["find"], closeConnection=True)
     client.send({"find": "c"}, "db")
-    assert client.is_closed()
+    assert client.waits_for_close()
 
 
 def test_fail_point_block_connection_delays_reply(client):
@@ -149,7 +149,7 @@ def test_fail_point_with_app_name_affects_first_hello_of_application(deployment,
     configure(client, "alwaysOn", failCommands=[name], closeConnection=True, appName="victim")
     with WireClient(deployment.members[0].address) as victim:
         victim.send({name: 1, "client": {"application": {"name": "victim"}}})
-        assert victim.is_closed()
+        assert victim.waits_for_close()
     assert client.run({name: 1, "client": {"application": {"name": "other"}}})["ok"] == 1
 
 
@@ -195,7 +195,7 @@ def test_on_primary_transactional_write_executes_write_and_closes_connection(dep
     configure(client, {"times": 1}, name="onPrimaryTransactionalWrite")
     assert client.run(INSERT, "db")["ok"] == 1
     client.send(RETRYABLE_INSERT, "db")
-    assert client.is_closed()
+    assert client.waits_for_close()
     with WireClient(deployment.members[0].address) as again:
         assert again.run(RETRYABLE_INSERT, "db")["n"] == 1
         assert len(again.run({"find": "c"}, "db")["cursor"]["firstBatch"]) == 2

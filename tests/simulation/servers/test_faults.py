@@ -47,7 +47,7 @@ def has_no_reply(client):
 def test_killed_member_listens_on_same_port_after_restart(member, client):
     address = member.address
     member.kill()
-    assert client.is_closed()
+    assert client.waits_for_close()
     with pytest.raises(ConnectionRefusedError):
         WireClient(address)
     member.restart()
@@ -89,7 +89,7 @@ def test_message_to_partitioned_member_is_lost(standalone, member, client):
     client.send({"insert": "c", "documents": [{}]}, "db")
     assert has_no_reply(client)
     member.heal()
-    assert client.is_closed()
+    assert client.waits_for_close()
     with WireClient(member.address) as again:
         assert again.run({"find": "c"}, "db")["cursor"]["firstBatch"] == []
 
@@ -115,7 +115,7 @@ def test_fault_drop_after_for_command_keeps_replies_to_other_commands(member, cl
     member.drop_after(0, command="find")
     assert client.run(PING)["ok"] == 1
     client.send({"find": "c"}, "db")
-    assert client.is_closed()
+    assert client.waits_for_close()
 
 
 def test_fault_garbage_replaces_next_reply(member, client):
@@ -138,7 +138,7 @@ def test_network_loss_closes_some_connections(standalone, member):
     for _ in range(20):
         with WireClient(member.address) as client:
             client.send(PING)
-            outcomes.add(client.is_closed())
+            outcomes.add(client.waits_for_close())
     assert outcomes == {True, False}
 
 
@@ -167,7 +167,7 @@ def test_command_log_has_received_commands(standalone, member, client):
 def test_malformed_message_closes_only_its_connection(member, client, bytes_sent):
     with WireClient(member.address) as other:
         other.socket.sendall(bytes_sent)
-        assert other.is_closed()
+        assert other.waits_for_close()
     assert client.run(PING)["ok"] == 1
 
 

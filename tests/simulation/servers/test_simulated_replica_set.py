@@ -127,7 +127,7 @@ def test_arbiter_refuses_reads():
 def test_shutdown_command_stops_member(replica_set):
     with WireClient(replica_set.members[0].address) as client:
         client.send({"shutdown": 1})
-        assert client.is_closed()
+        assert client.waits_for_close()
     assert not replica_set.members[0].alive
     await_primary(replica_set)
 

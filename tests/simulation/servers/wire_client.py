@@ -74,7 +74,7 @@ class WireClient:
         """
         self.send(command, flags=EXHAUST_ALLOWED)
 
-    def is_closed(self) -> bool:
+    def waits_for_close(self) -> bool:
         """Wait until the server sends data or closes the connection.
 
         Return True if the server closed the connection.
