@@ -1,6 +1,6 @@
 """Run the tests of a library with gmongo or with PyMongo.
 
-Each run has its own process and its own server.
+Each run has its own process and deployment.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from gmongo.testing import DeploymentProcess, EmbeddedReplicaSet
+from gmongo.testing import DeploymentProcess
 
 PLUGINS_FOLDER = Path(__file__).parent / "plugins"
 # For each driver, the beginning of a command that monkey-patches the standard library and runs a
@@ -32,7 +32,7 @@ def run_with_driver(
     log: Path,
     port: int = 0,
     runner: Sequence[str] = (),
-    simulated: Sequence[str] = (),
+    deployment: Sequence[str] = ("--standalone",),
 ) -> tuple[set[str], set[str]]:
     """Run tests with one driver.
 
@@ -45,13 +45,12 @@ def run_with_driver(
     :param port: Port of the server, or 0 for any free port.
     :param runner: Name and arguments of a module that runs the tests and writes a report. If this
         parameter is empty, pytest runs the tests.
-    :param simulated: Command line options of a simulated deployment. If this parameter is empty, a
-        `mongod` is the server.
+    :param deployment: Command line options of the simulated deployment.
     """
     report = log.with_suffix(".xml")
     variables = {"GMONGO_DRIVER": driver, "GMONGO_REPORT": str(report)}
-    deployment = DeploymentProcess(*simulated, "--port", str(port)) if simulated else EmbeddedReplicaSet(1, port=port)
-    with deployment as server, log.open("wb") as output:
+    port_options = ("--port", str(port)) if port else ()
+    with DeploymentProcess(*deployment, *port_options) as server, log.open("wb") as output:
         subprocess.run(
             [*COMMAND_PREFIXES[driver], *(runner or (*_PYTEST_COMMAND, str(report))), *tests],
             cwd=folder,

@@ -24,8 +24,8 @@ class Suite:
     :ivar in_distribution: True if the source distribution contains the tests.
     :ivar folder: Working directory of the tests, relative to the source folder.
     :ivar runner: Command that runs the tests. If empty, pytest runs the tests.
-    :ivar simulated: Command line options of a simulated deployment, for a library that needs MongoDB
-        7.0. If empty, the tests use `mongod`.
+    :ivar deployment: Command line options of the simulated deployment. mongod is not used, because
+        Django's backend needs MongoDB 7.0, and mongod creates collections slowly.
     """
 
     distribution: str
@@ -36,7 +36,7 @@ class Suite:
     in_distribution: bool = True
     folder: str = ""
     runner: Sequence[str] = ()
-    simulated: Sequence[str] = ()
+    deployment: Sequence[str] = ("--standalone",)
 
     @property
     def checkout_variable(self) -> str:

@@ -59,7 +59,7 @@ def test_library_tests_pass_with_gmongo(suite, tmp_path):
         pytest.skip("tox -e libraries runs the suite")
     else:
         folder = unpack_source(suite.distribution)
-    options = {"port": suite.port, "runner": suite.runner, "simulated": suite.simulated}
+    options = {"port": suite.port, "runner": suite.runner, "deployment": suite.deployment}
     expected, missing, _ = compare_drivers(suite.tests, folder / suite.folder, tmp_path, suite.exemptions, **options)
     assert len(expected) >= suite.min_passed
     assert without_parameters(missing) == set(suite.exemptions), sorted(missing)
