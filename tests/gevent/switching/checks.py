@@ -117,6 +117,8 @@ def _pool_faults(run_state: ScenarioRun) -> list[str]:
 
 def _session_faults(run_state: ScenarioRun) -> list[str]:
     sessions = run_state.client._executor.sessions
+    if concurrent := run_state.recorder.concurrent_commands:
+        return [f"commands used a session during another command: {concurrent}"]
     if not becomes_true_after_collection(lambda: not sessions.in_use):
         return [f"{sessions.in_use} sessions are still in use"]
     acquired = [sessions.acquire() for _ in range(len(sessions) + 1)]

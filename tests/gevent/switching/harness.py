@@ -34,11 +34,15 @@ MAX_SWITCHES = 60
 
 
 class EventRecorder(ForwardingCommandListener, ForwardingHeartbeatListener, ForwardingServerListener):
-    """Recorder of cursor IDs, Unknown servers, and commands and heartbeats without end event."""
+    """Recorder of cursor IDs, Unknown servers, commands and heartbeats without end event, and commands
+    that use a session during another command in the same session.
+    """
 
     def __init__(self) -> None:
         self.open_commands: Counter[int] = Counter()
         self.open_heartbeats = 0
+        self.session_ids: dict[int, bytes] = {}  # request ID of an open command -> its session
+        self.concurrent_commands: list[str] = []
         self.cursor_ids: set[int] = set()
         self.unknown_servers: list[Any] = []
 
@@ -47,6 +51,7 @@ class EventRecorder(ForwardingCommandListener, ForwardingHeartbeatListener, Forw
         change = 1 if kind.endswith("Started") else -1
         if kind.startswith("Command"):
             self.open_commands[event.request_id] += change
+            self._record_session(event, kind)
         elif kind.startswith("Heartbeat"):
             self.open_heartbeats += change
         if kind == "CommandSucceeded":
@@ -57,6 +62,16 @@ class EventRecorder(ForwardingCommandListener, ForwardingHeartbeatListener, Forw
             known = [each.is_server_type_known for each in (event.previous_description, event.new_description)]
             if known == [True, False]:
                 self.unknown_servers.append(event.new_description)
+
+    def _record_session(self, event: Any, kind: str) -> None:
+        # A `killCursors` may run in the session of the `getMore` that the command interrupts.
+        if kind != "CommandStarted":
+            self.session_ids.pop(event.request_id, None)
+        elif "lsid" in event.command and event.command_name != "killCursors":
+            session_id = bytes(event.command["lsid"]["id"])
+            if session_id in self.session_ids.values():
+                self.concurrent_commands.append(event.command_name)
+            self.session_ids[event.request_id] = session_id
 
 
 class SwitchingEventRecorder(ForwardingPoolListener, EventRecorder):
