@@ -746,15 +746,15 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         comment: Value,
         fields: DocumentDict,
     ) -> Value:
-        _convert_options(fields)
         command = without_none(
             {"query": checked_mapping("filter", filter), **fields},
             fields=None if projection is None else fields_document(projection),
             sort=None if sort is None else sort_document(sort),
-            hint=None if hint is None else checked_hint(hint),
+            hint=hint,
             let=checked_let(let),
             comment=comment,
         )
+        _convert_options(command)
         acknowledged = self._acknowledged or self._in_transaction(session)
         return self._executor.run(FindAndModify(self._context, command, acknowledged), session)
 
@@ -832,7 +832,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         fields = without_none(
             {"key": key, **kwargs},
             query=None if filter is None else checked_mapping("filter", filter),
-            hint=None if hint is None else checked_hint(hint),
+            hint=hint,
             comment=comment,
         )
         _convert_options(fields)
@@ -982,8 +982,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> notes.index_information()
             {'_id_': {'v': 2, 'key': [('_id', 1)]}}
 
-        :returns: a mapping of index names to options. The option ``key`` is a list of ``(field,
-            direction)`` pairs. If the collection does not exist, the mapping is empty.
+        :returns: a mapping of index names to options. The option ``key`` is a list of pairs
+            ``(field, direction)``. If the collection does not exist, the mapping is empty.
         """
         return indexes.index_information(self.list_indexes(session, comment))
 

@@ -298,8 +298,8 @@ class Deployment:
         :param name: the name of a supported fail point; ``"failCommand"`` by default.
         :param mode: ``"alwaysOn"`` (the default), ``"off"``, ``{"times": n}``, ``{"skip": n}`` or
             ``{"activationProbability": p}``.
-        :param data: the data of the fail point, such as ``{'failCommands': ['insert'], 'errorCode':
-            91}``.
+        :param data: the data of the fail point, such as
+            ``{'failCommands': ['insert'], 'errorCode': 91}``.
         :param member: the member that gets the fail point; None means all members.
         :raises CommandError: the simulation does not support the fail point or a command in `data`,
             or `data` is invalid.
