@@ -146,6 +146,7 @@ class CursorKiller:
         try:
             if cursor_ids := [each.cursor_id for each in group if each.cursor_id]:
                 operation = KillCursors(context_of(first.namespace), cursor_ids, first.address, first.pin)
+                operation.in_background = getcurrent() in self._running_greenlets
                 self._executor.run(operation, first.session)
         except (PyMongoError, BSONError):
             for dropped in group:

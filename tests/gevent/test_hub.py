@@ -12,7 +12,7 @@ import gevent.subprocess
 import pytest
 
 from gmongo import MongoClient
-from tests.support.server import ScriptedServer
+from tests.support.server import ScriptedServer, cursor_reply, send_no_reply
 from tests.support.wait import WAIT_LIMIT, eventually
 
 
@@ -139,6 +139,18 @@ gevent.spawn(lambda: print(client.db.c.find_one({"_id": 5})))
 gevent.get_hub().join()
 """
     assert output_of_program(program, server.name) == "{'_id': 5}\n"
+
+
+def test_hub_join_does_not_wait_for_kill_of_dropped_cursor(server):
+    server.replies["find"] = cursor_reply([{}], cursor_id=7)
+    server.fail("killCursors", send_no_reply)
+    program = """
+client = MongoClient(sys.argv[1])
+next(client.db.c.find())
+print("joined", gevent.get_hub().join(timeout=5))
+"""
+    assert output_of_program(program, server.name) == "joined True\n"
+    assert server.commands("killCursors")
 
 
 def test_server_selection_in_main_greenlet_raises_no_loop_exit():
