@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: measure, and print tables of ratios with their targets."""
+"""``python -m benchmarks``: measure the contenders, and print tables of ratios with their targets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROUNDS, QUICK_ROUNDS = 41, 7
 OPERATIONS, QUICK_OPERATIONS = 1000, 500
 TABLES = {module.TABLE: module.measure_rows for module in (operations, crowd, stall, start, contest, latency, service)}
 STANDARD_SELECTION = [*WORKLOADS, crowd.TABLE, stall.TABLE, start.TABLE]
-#: The default selection of a run in which some contenders are separate programs.
+#: The default of ``--only`` if a contender is not one of the three standard contenders.
 PROGRAM_SELECTION = [contest.TABLE, latency.TABLE, service.TABLE]
 SELECTABLE = [*STANDARD_SELECTION, *PROGRAM_SELECTION]
 ALL = "all"
@@ -60,8 +60,8 @@ def _parse_options(arguments: list[str] | None) -> argparse.Namespace:
     add("--only", type=_make_names_parser(SELECTABLE), help=f"rows and tables to measure: {', '.join(SELECTABLE)}")
     add("--greenlets", type=_parse_numbers, help="numbers of greenlets, such as 10,100 (default: depends on the row)")
     contenders = list(programs.CONTENDERS)
-    names = _make_names_parser(contenders)
-    add("--contenders", type=names, default=list(CONTENDERS), help=f"{', '.join(contenders)}, or {ALL}")
+    parse_contenders = _make_names_parser(contenders)
+    add("--contenders", type=parse_contenders, default=list(CONTENDERS), help=f"{', '.join(contenders)}, or {ALL}")
     add("--timeout", type=_parse_positive, default=120, help="seconds for one turn (default 120)")
     add("--json", type=Path, metavar="FILE", help="write every round's numbers to a file")
     add("--docs", type=Path, metavar="DIRECTORY", help="write performance.md and its plot into this directory")

@@ -1,7 +1,7 @@
-"""The baseline: hand-written code with the minimum cost of the requests and replies of the benchmark.
+"""The baseline: hand-written code that sends the requests of the benchmark at minimum cost.
 
-The baseline uses non-blocking sockets, ``bson``, and a list as a pool with a queue of waiting
-greenlets. Each connection reuses one watcher and one receive buffer. The baseline has no
+The baseline uses non-blocking sockets and ``bson``. The pool is a list of connections and a queue of
+waiting greenlets. Each connection reuses two watchers and one receive buffer. The baseline has no
 monitoring, no retries, no timeouts and no error handling. The difference between a driver and the
 baseline is the cost of the driver features. The tables name the baseline ``floor``.
 """
@@ -32,7 +32,7 @@ Document = dict[str, Any]
 
 
 class Channel:
-    """Connection that sends the ID of one server session with every command."""
+    """Connection, and the ID of the server session that all commands on the connection use."""
 
     def __init__(self, port: int) -> None:
         self._sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
@@ -90,12 +90,12 @@ class Baseline:
     """The operations of the benchmark, on a pool of open connections.
 
     :param port: the port of the canned server on 127.0.0.1.
-    :param size: the number of connections.
+    :param connection_count: the number of connections in the pool.
     """
 
-    def __init__(self, port: int, size: int) -> None:
-        self._channels = [Channel(port) for _ in range(size)]
-        self._waiting: deque[gevent.Greenlet] = deque()
+    def __init__(self, port: int, connection_count: int) -> None:
+        self._channels = [Channel(port) for _ in range(connection_count)]
+        self._waiting_greenlets: deque[gevent.Greenlet] = deque()
         self._hub = gevent.get_hub()
         self._next_id = itertools.count(1).__next__
 
@@ -146,13 +146,13 @@ class Baseline:
             self._return_channel(channel)
 
     def _wait_for_channel(self) -> Channel:
-        self._waiting.append(gevent.getcurrent())
+        self._waiting_greenlets.append(gevent.getcurrent())
         channel: Channel = self._hub.switch()
         return channel
 
     def _return_channel(self, channel: Channel) -> None:
-        if self._waiting:
-            self._hub.loop.run_callback(self._waiting.popleft().switch, channel)
+        if self._waiting_greenlets:
+            self._hub.loop.run_callback(self._waiting_greenlets.popleft().switch, channel)
         else:
             self._channels.append(channel)
 

@@ -33,18 +33,18 @@ def measure_rows(settings: Settings) -> Iterator[Row]:
             if contender not in programs:
                 uri = canned_uri(settings.servers.port("standalone"))
                 programs[contender] = stack.enter_context(start_contender(contender, uri, CALLER_COUNT))
-                _measure_cost(programs[contender], kind, count)  # the first requests open the connections
-            return _measure_cost(programs[contender], kind, count)
+                _measure_cost(programs[contender], operation, count)  # the first requests open the connections
+            return _measure_cost(programs[contender], operation, count)
 
-        for kind, share in SHARES.items():
-            settings.show_progress(f"{kind} of all contenders")
+        for operation, share in SHARES.items():
+            settings.show_progress(f"{operation} of all contenders")
             count = max(1, round(settings.operations * share / CALLER_COUNT))
             costs, failures = take_turns(settings.contenders, settings.rounds, measure)
-            yield Row(row_name(kind), CALLER_COUNT, "µs", costs, failures)
+            yield Row(row_name(operation), CALLER_COUNT, "µs", costs, failures)
 
 
 def _measure_cost(program: Program, operation: str, count: int) -> float:
-    """Return the CPU time of an operation in microseconds."""
+    """Let each caller run an operation `count` times. Return the CPU time per run in microseconds."""
     before = program.processor_seconds
     load.send(program.streams, exchange(operation, count), CALLER_COUNT)
     return (program.processor_seconds - before) / (count * CALLER_COUNT) * 1e6

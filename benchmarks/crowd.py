@@ -1,8 +1,8 @@
-"""The table of throughput with many more greenlets than connections.
+"""The table of throughput and CPU time, with many more greenlets than connections.
 
 The table divides each number of a contender by the number of the same contender with 100 greenlets,
-one for each connection. Load by other programs reduces the throughput, but hardly changes the CPU
-time of an operation.
+one greenlet for each connection. Load by other programs reduces the throughput, but hardly changes
+the CPU time of an operation.
 
 The baseline shows the cost that many greenlets have in any program. After a long wait, the stack
 and objects of a greenlet are no longer in the processor caches.
@@ -44,15 +44,15 @@ def measure_rows(settings: Settings) -> Iterator[Row]:
     with settings.workers() as workers:
 
         def measure(turn: Turn) -> Result:
-            contender, greenlets = turn
+            contender, greenlet_count = turn
             count = settings.operations * OPERATION_FACTORS[contender]
-            return workers.run(Measurement(contender, "find_one", greenlets, count))
+            return workers.run(Measurement(contender, "find_one", greenlet_count, count))
 
-        measured, failures = take_turns(turns(settings.contenders), settings.fresh_rounds, measure)
-    for size in sorted({size for _name, size in measured}):
-        at_size = {name: results for (name, other), results in measured.items() if other == size}
-        failed = {name: why for (name, other), why in failures.items() if other == size}
-        throughput = {name: [each.per_second for each in results] for name, results in at_size.items()}
-        cost = {name: [each.microseconds for each in results] for name, results in at_size.items()}
-        yield Row(THROUGHPUT, size, "operations / s", throughput, failed)
-        yield Row(COST, size, "µs", cost, {})
+        results_of, failures = take_turns(turns(settings.contenders), settings.fresh_rounds, measure)
+    for size in sorted({size for _name, size in results_of}):
+        results_at_size = {name: results for (name, other), results in results_of.items() if other == size}
+        failures_at_size = {name: why for (name, other), why in failures.items() if other == size}
+        throughputs = {name: [each.per_second for each in results] for name, results in results_at_size.items()}
+        costs = {name: [each.microseconds for each in results] for name, results in results_at_size.items()}
+        yield Row(THROUGHPUT, size, "operations / s", throughputs, failures_at_size)
+        yield Row(COST, size, "µs", costs, {})

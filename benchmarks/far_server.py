@@ -1,8 +1,8 @@
-"""Server of one long cursor over a slow network: ``python -m benchmarks.far_server --fd N --latency MS``.
+"""Server behind a simulated slow network: ``python -m benchmarks.far_server --fd N --latency MS``.
 
-The server sends each reply MS milliseconds after the arrival of its request. A delayed message does
-not delay later messages. Therefore, the batches of an exhaust cursor arrive without pauses. The
-server exits at the end of its standard input.
+The server has one long cursor, and sends each reply MS milliseconds after the arrival of its request.
+A delayed message does not delay later messages. Therefore, the batches of an exhaust cursor arrive
+without pauses. The server exits at the end of its standard input.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ CURSOR_ID = 77
 
 
 class LongCursor:
-    """Encoded replies with the documents of the cursor."""
+    """Encoded bodies of the replies with the documents of the cursor."""
 
     def __init__(self) -> None:
         documents = stored_documents(BATCH_SIZE, DOCUMENT_BYTES)
-        self.first = self._body(documents, "firstBatch", CURSOR_ID)
-        self.next = self._body(documents, "nextBatch", CURSOR_ID)
-        self.last = self._body(documents, "nextBatch", 0)
+        self.first_body = self._body(documents, "firstBatch", CURSOR_ID)
+        self.next_body = self._body(documents, "nextBatch", CURSOR_ID)
+        self.last_body = self._body(documents, "nextBatch", 0)
 
     @staticmethod
     def _body(documents: list[dict[str, Any]], field: str, cursor_id: int) -> bytes:
@@ -91,7 +91,7 @@ class Conversation:
         name = b"" if opcode == OP_QUERY else request[26 : request.index(0, 26)]
         if name == b"find":
             Conversation.sent_batch_count = 1
-            yield _message(request_id, request_id, 0, self._cursor.first)
+            yield _message(request_id, request_id, 0, self._cursor.first_body)
         elif name == b"getMore":
             flags = int.from_bytes(request[16:20], "little")
             yield from self._batches(request_id, bool(flags & EXHAUST_ALLOWED))
@@ -103,7 +103,7 @@ class Conversation:
             Conversation.sent_batch_count += 1
             has_more = Conversation.sent_batch_count < BATCH_COUNT
             reply_id = 1_000_000 + Conversation.sent_batch_count
-            body = self._cursor.next if has_more else self._cursor.last
+            body = self._cursor.next_body if has_more else self._cursor.last_body
             yield _message(reply_id, request_id, MORE_TO_COME if is_exhaust and has_more else 0, body)
             if not is_exhaust or not has_more:
                 return

@@ -1,8 +1,8 @@
-"""Count the instructions and calls of one operation, and compare the counts with a budget.
+"""Count the instructions and calls per operation, and compare the counts with a budget.
 
 The benchmark counts the bytecode instructions and the calls in the code of gmongo. The counts are
-equal in all runs and on all machines, but differ between versions of Python, so ``budget.json`` has a
-budget for each version.
+equal in all runs and on all machines, but differ between versions of Python. Therefore
+``budget.json`` has a budget for each measured version.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def count_events(operation: Operation, set_hook: Callable[[Any], None]) -> Tally
     greenlet = getcurrent()
 
     def observe(frame: FrameType, event: str, _argument: Any) -> Any:
-        # A generated method of a dataclass has the name of the module, but not the name of the file.
+        # Compare module names, because a generated method of a dataclass has no file name.
         module, code = str(frame.f_globals.get("__name__")), frame.f_code
         if module.partition(".")[0] != "gmongo" or getcurrent() is not greenlet:
             return None
@@ -101,13 +101,13 @@ def measure() -> dict[str, Tally]:
         with MongoClient("127.0.0.1", port, event_listeners=[silent_listener("gmongo")], **QUIET_OPTIONS) as listened:
             operations[LISTENER_OPERATION] = driver_operations(listened)["find_one"]
             traced, profiled = (
-                {name: _smallest_counts(operations[name], set_hook) for name in NAMES} for set_hook in EVENTS
+                {name: _smallest_tally(operations[name], set_hook) for name in NAMES} for set_hook in EVENTS
             )
     return {name: traced[name] + profiled[name] for name in NAMES}
 
 
-def _smallest_counts(operation: Operation, set_hook: Callable[[Any], None]) -> Tally:
-    """Return the tally with the fewest events, because a reply that arrives in pieces causes more events."""
+def _smallest_tally(operation: Operation, set_hook: Callable[[Any], None]) -> Tally:
+    """Return the smallest tally of several runs, because a reply that arrives in pieces causes more events."""
     return min(
         [count_events(operation, set_hook) for _ in range(WARM_UP + ROUNDS)][WARM_UP:],
         key=Tally.total,
@@ -126,7 +126,7 @@ def total(tally: Tally) -> Counts:
 
 
 def budgets() -> dict[str, CountsByName]:
-    """Return the budgets of all versions of Python, such as ``{"3.12": {"find_one": Counts(...)}}``."""
+    """Return the budgets of all measured versions of Python, such as ``{"3.12": {"find_one": Counts(...)}}``."""
     stored = json.loads(BUDGET_FILE.read_text()) if BUDGET_FILE.exists() else {}
     return {version: {name: Counts(**counts) for name, counts in each.items()} for version, each in stored.items()}
 
@@ -139,7 +139,7 @@ def write(measured: CountsByName) -> None:
 
 
 def budget_violations(measured: CountsByName, budget: CountsByName) -> list[str]:
-    """Return a line for each count that is far from its budget, and the command that changes the budget."""
+    """Return a line for each missing or deviating count, and finally the command that changes the budget."""
     lines = [f"{name}: only measured, or only in the budget" for name in sorted(measured.keys() ^ budget.keys())]
     for name in [name for name in measured if name in budget]:
         for kind, counted, allowed in zip(COLUMN_TITLES, measured[name], budget[name], strict=True):

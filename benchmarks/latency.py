@@ -1,4 +1,4 @@
-"""The table of latencies of ``find_one`` in an open loop: the rate of the requests is fixed.
+"""The table of latencies of ``find_one`` in an open loop: due times do not depend on replies.
 
 A latency is the time from the due time of a request to the arrival of its reply. The latencies
 include a round trip through a Unix socket between this process and the contender.
@@ -29,24 +29,25 @@ SECONDS_PER_OPERATION = 0.002
 
 
 class LoadSetup(NamedTuple):
-    """The number of callers and the number of processes for a load. All processes share one processor."""
+    """Numbers of callers and of contender processes. All contender processes share one processor."""
 
-    callers: int
-    processes: int
+    caller_count: int
+    process_count: int
 
 
-SETUPS = [LoadSetup(callers, processes) for processes in (1, 4) for callers in (100, 1000)]
+SETUPS = [LoadSetup(caller_count, process_count) for process_count in (1, 4) for caller_count in (100, 1000)]
 
 
 def measure_rows(settings: Settings) -> Iterator[Row]:
-    """Yield a row of the saturation and three rows of each load, for each number of callers and processes."""
+    """For each setup, yield a saturation row, and for each measured load a row for each quantile."""
     if TABLE not in settings.only:
         return
     for setup in SETUPS:
         results: dict[str, dict[str, dict[str, float]]] = {}
         failures: dict[str, str] = {}
         for contender in settings.contenders:
-            settings.show_progress(f"latency of {contender}, {setup.callers} callers in {setup.processes} processes")
+            size = f"{setup.caller_count} callers in {setup.process_count} processes"
+            settings.show_progress(f"latency of {contender}, {size}")
             try:
                 with pinned_to_server_processor():
                     results[contender] = _measure_contender(contender, setup, settings)
@@ -55,9 +56,9 @@ def measure_rows(settings: Settings) -> Iterator[Row]:
         yield from _rows(setup, results, failures)
 
 
-def row_name(load: str, setup: LoadSetup, quantile: str = "") -> str:
+def row_name(load_name: str, setup: LoadSetup, quantile: str = "") -> str:
     """Return the name of the table row for a load, a setup and a quantile."""
-    return ", ".join(filter(None, (load, f"{setup.processes} processes", quantile)))
+    return ", ".join(filter(None, (load_name, f"{setup.process_count} processes", quantile)))
 
 
 def _rows(setup: LoadSetup, results: dict[str, dict[str, dict[str, float]]], failures: dict[str, str]) -> Iterator[Row]:
@@ -66,26 +67,22 @@ def _rows(setup: LoadSetup, results: dict[str, dict[str, dict[str, float]]], fai
         for quantity in quantities:
             numbers = {contender: [each[load_name][quantity]] for contender, each in results.items()}
             unit = "/ s" if load_name == SATURATION else "ms"
-            yield Row(row_name(load_name, setup, quantity), setup.callers, unit, numbers, failures)
+            yield Row(row_name(load_name, setup, quantity), setup.caller_count, unit, numbers, failures)
 
 
 def _measure_contender(contender: str, setup: LoadSetup, settings: Settings) -> dict[str, dict[str, float]]:
     """Measure one contender. Return the numbers by load and quantity."""
     one, megabyte = exchange("find_one"), exchange("find_megabyte")
-    with start_contender(
-        contender,
-        canned_uri(settings.servers.port("standalone")),
-        setup.callers + setup.processes,
-        setup.processes,
-    ) as program:
-        streams, background_stream = program.streams[: setup.callers], program.streams[-1]
+    uri = canned_uri(settings.servers.port("standalone"))
+    with start_contender(contender, uri, setup.caller_count + setup.process_count, setup.process_count) as program:
+        streams, background_stream = program.streams[: setup.caller_count], program.streams[-1]
 
         def quantiles_at(rate: float, with_large_reads: bool = False) -> dict[str, float]:
             count = max(2, round(rate * settings.operations * SECONDS_PER_OPERATION))
             background = (background_stream, megabyte) if with_large_reads else None
             return quantiles_of(load.send(streams, one, count, rate, background).latencies)
 
-        count = max(4 * settings.operations, setup.callers)
+        count = max(4 * settings.operations, setup.caller_count)
         load.send(streams, one, count)  # the first requests of the contender open the connections
         saturation = count / load.send(streams, one, count).clock
         results = {SATURATION: {"": saturation}}
@@ -97,6 +94,6 @@ def _measure_contender(contender: str, setup: LoadSetup, settings: Settings) -> 
 
 
 def quantiles_of(latencies: list[float]) -> dict[str, float]:
-    """Return the quantiles in milliseconds of latencies in seconds."""
+    """Return the quantiles by name. Convert the latencies from seconds to milliseconds."""
     thousandths = quantiles(latencies, n=1000, method="inclusive")
     return {name: thousandths[thousandth - 1] * 1e3 for name, thousandth in QUANTILES.items()}

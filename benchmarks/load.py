@@ -1,4 +1,4 @@
-"""Load generator: send requests to programs and applications over streams.
+"""Load generator: send requests to contenders and web services over streams.
 
 A stream has at most one unanswered request.
 """
@@ -44,7 +44,7 @@ class LoadResult(NamedTuple):
 def arrivals(rate: float, count: int) -> Iterator[float]:
     """Yield the due times of requests in seconds.
 
-    The times are random, as with many clients, but equal in each call.
+    With a finite rate, the times are random, as with many clients. Equal arguments yield equal times.
     """
     random = Random(_SEED)
     return accumulate(repeat(0.0, count) if rate == inf else (random.expovariate(rate) for _ in range(count)))
@@ -64,8 +64,8 @@ def send(
 
     :param rate: the requests per second; with infinity, each stream gets a request immediately after
         each answer.
-    :param background: an additional stream and its request. The function repeats the background
-        request after each answer, without a measurement.
+    :param background: an additional stream and its exchange. The function repeats this exchange
+        during all other exchanges, without a measurement.
     :raises WorkerFailed: a stream ended, an answer was wrong, or the timeout expired.
     """
     by_descriptor = {stream.fileno(): stream for stream in streams}
@@ -88,7 +88,7 @@ def send(
                 due_time = waiting.popleft()
                 begin_times[descriptor] = time.perf_counter() - start if rate == inf else due_time
                 _write(descriptor, exchange)
-            # select has a finer time limit than epoll, which counts milliseconds.
+            # `select` accepts more precise timeouts than `epoll`, whose resolution is a millisecond.
             select.select([poll], [], [], max(0.0, start + due[0] - time.perf_counter()) if due else 1)
             for descriptor, _events in poll.poll(0):
                 if background is not None and descriptor == background[0].fileno():

@@ -2,9 +2,9 @@
 
 The application works for 5 ms on each batch of 1000 documents. The work is either a wait, or a
 computation that blocks the event loop. The benchmark measures the wall clock time from ``find()``
-to the last document, and the median time of a batch. Load by other programs affects the
-median less than the total time. Each ratio is relative to a gmongo cursor without read-ahead and
-without streaming.
+until the application has processed all batches, and the median time of a batch. Load by other
+programs affects the median less than the total time. Each ratio divides a time of a reader by the
+corresponding time of a gmongo cursor without read-ahead and without streaming.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from benchmarks.worker import open_client, patch_if_pymongo
 
 WORK_SECONDS = 0.005  # seconds that the application works on a batch
 WORK_KINDS = ("waits", "computes")
-#: For each reader, the driver, and the kind of its cursor or the number of batches that the cursor reads ahead.
+#: For each reader: the driver, and ``plain``, ``exhaust`` or the number of batches to read ahead.
 READERS = {
     "gmongo": ("gmongo", "plain"),
     "gmongo, reading ahead": ("gmongo", "1"),
@@ -39,34 +39,34 @@ READERS = {
     "PyMongo, exhaust": ("pymongo", "exhaust"),
 }
 BASE_READER = "gmongo"
-#: The reader that must reach the target, and the maximum ratio at 5 ms of latency with an
-#: application that waits.
+#: The reader with a target, and the target: the maximum ratio of batch times at 5 ms of latency, with
+#: an application that waits.
 JUDGED_READER, TARGET_RATIO = "gmongo, reading two ahead", 0.6
 
 
 class Reading(NamedTuple):
-    """Times of one reader.
+    """Times of one run of a reader.
 
     :param seconds: the total time in seconds.
-    :param batch: the median time of a batch in milliseconds, including the work of the application.
+    :param batch_milliseconds: the median time of a batch, including the work of the application.
     """
 
     seconds: float
-    batch: float
+    batch_milliseconds: float
 
 
 class ReaderTimes(NamedTuple):
-    """Times of one reader with one latency and one kind of work."""
+    """Times of one reader and of the base reader, with one latency and one kind of work."""
 
     latency: float
     work: str
     reader: str
     readings: list[Reading]
-    base: list[Reading]
+    base_readings: list[Reading]
 
     def ratios(self, quantity: str) -> list[float]:
-        """Return, for each round, a time of this reader divided by the time of the base reader."""
-        pairs = zip(self.readings, self.base, strict=True)
+        """For each round, divide `quantity` of this reader by `quantity` of the base reader."""
+        pairs = zip(self.readings, self.base_readings, strict=True)
         return [getattr(own, quantity) / getattr(base, quantity) for own, base in pairs]
 
 
@@ -105,8 +105,8 @@ def read(reader: str, port: int, work: str) -> Reading:
             moments.append(time.perf_counter())
     client.close()
     assert count == BATCH_COUNT * BATCH_SIZE, count
-    batches = [after - before for before, after in pairwise(moments)]
-    return Reading(moments[-1] - moments[0], statistics.median(batches) * 1000)
+    batch_seconds = [after - before for before, after in pairwise(moments)]
+    return Reading(moments[-1] - moments[0], statistics.median(batch_seconds) * 1000)
 
 
 def _work_functions() -> dict[str, Callable[[], None]]:
@@ -136,7 +136,7 @@ def measure(latencies: list[float], rounds: int, show_progress: Callable[[str], 
 
 
 def print_table(all_times: list[ReaderTimes]) -> bool:
-    """Print a table, and return True if the target is reached."""
+    """Print a table. Return False if the judged reader misses the target, and otherwise True."""
     rows = []
     for times in all_times:
         cells = [f"{times.latency:g} ms", times.work, times.reader]
@@ -147,13 +147,13 @@ def print_table(all_times: list[ReaderTimes]) -> bool:
     head = ["latency", "the application", "reader", "seconds", "ratio", "ms a batch", "ratio"]
     print(*markdown(Sheet("", head, [rows])), sep="\n")
     judged = [times for times in all_times if (times.latency, times.work, times.reader) == (5, "waits", JUDGED_READER)]
-    return all(statistics.median(times.ratios("batch")) <= TARGET_RATIO for times in judged)
+    return all(statistics.median(times.ratios("batch_milliseconds")) <= TARGET_RATIO for times in judged)
 
 
 def main() -> int:
-    """Measure all readers, or run one reader.
+    """Measure all readers, or run only the reader of the option ``--reader``.
 
-    :returns: the exit status, which is 1 if the target is missed.
+    :returns: the exit status, which is 1 if the target is missed, and otherwise 0.
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks.long_reads", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="turns of every reader (default 5)")

@@ -16,7 +16,7 @@ MIN_OPERATION_COUNT = 2
 
 
 def measure_rows(settings: Settings) -> Iterator[Row]:
-    """Measure all operations that the settings select."""
+    """Measure each selected operation with each number of greenlets, and yield the rows."""
     for name, workload in WORKLOADS.items():
         if name not in settings.only:
             continue
@@ -35,7 +35,7 @@ def sizes(workload: Workload, selected: list[int] | None) -> list[int]:
 
 
 def contenders(workload: Workload, selected: list[str]) -> list[str]:
-    """Return the contenders that can run a workload. The baseline has no options, and runs no variant."""
+    """Return the selected contenders that can run a workload. The baseline cannot run variants."""
     return [name for name in selected if name in CONTENDERS and (not workload.variant or name != "floor")]
 
 

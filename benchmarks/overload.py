@@ -1,9 +1,9 @@
 """``python -m benchmarks.overload``: measurement of the retry policy for overloaded servers.
 
 A simulated server in a separate process admits 500 requests per second, and rejects further requests.
-In each measurement, 50 to 1000 greenlets each send a request every 0.4 seconds, in total up to five
-times the admitted rate. The benchmark measures three reactions of a client to a rejection, and writes
-the tables of ``docs/overload.md``, and ``docs/overload.png``.
+In the long overload, 50 to 1000 greenlets send requests, with pauses of 0.4 seconds on average. In
+the short peak, 300 greenlets send one request each. The benchmark compares three reactions of a
+client to a rejection, and updates ``docs/overload.md`` and ``docs/overload.png``.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from gmongo.testing import DeploymentProcess
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 RATE = 500  # Requests per second that the server admits.
-BURST = 0.2  # Seconds: a server without recent requests admits RATE * BURST requests at once.
+BURST = 0.2  # Unit: seconds. A server without recent requests admits RATE * BURST requests at once.
 PEAK_REQUEST_COUNT = 300  # Number of simultaneous requests.
-PAUSE = 0.4  # Seconds between two requests of a greenlet, on average.
+PAUSE = 0.4  # Seconds from a reply to the next request of the greenlet, on average.
 RETRY_SECONDS = 5.0  # Seconds after which the retry loop of the application ends.
 WARM_UP = 2.0  # Seconds in which the client uses up its retry tokens.
 GREENLET_COUNTS = (50, 200, 300, 500, 1000)
@@ -48,7 +48,7 @@ def send_one_request(client: MongoClient[Any]) -> int:
 
 
 def retry_immediately(client: MongoClient[Any]) -> int:
-    """Call ``find_one`` until the request succeeds, without a pause. Return the number of calls."""
+    """Call ``find_one`` without pauses until success or the time limit. Return the count of calls."""
     deadline = monotonic() + RETRY_SECONDS
     attempt_count = 0
     while True:
@@ -85,7 +85,7 @@ STRATEGIES: dict[str, tuple[SendRequest, dict[str, Any]]] = {
 class RequestTally:
     """Counts of requests, attempts and failures since the last call of :meth:`reset_counts`.
 
-    :param send: sends one request of the application.
+    :param send: a function that sends one request of the application, and returns the attempt count.
     """
 
     def __init__(self, client: MongoClient[Any], send: SendRequest) -> None:
@@ -104,21 +104,21 @@ class RequestTally:
         begin = monotonic()
         try:
             attempt_count = self._send(self._client)
-            self.attempt_count += attempt_count  # no greenlet switch between read and write
+            self.attempt_count += attempt_count  # no other greenlet runs between the read and the write
             self.latencies.append(monotonic() - begin)
         except PyMongoError as error:
             self.attempt_count += getattr(error, "attempt_count", 1)
             self.failure_count += 1
 
-    def results(self, strategy: str, greenlets: int) -> Result:
-        """Return the rates since the last call of :meth:`reset_counts`."""
+    def results(self, strategy: str, greenlet_count: int) -> Result:
+        """Return the rates, latencies and CPU use since the last call of :meth:`reset_counts`."""
         seconds = monotonic() - self._begin
         retries = self._client.retry_stats()["retries"] - self._retries_before
         requests = len(self.latencies) + self.failure_count
         latencies = sorted(self.latencies) or [float("nan")]
         return Result(
             strategy,
-            greenlets,
+            greenlet_count,
             requested=requests / seconds,
             offered=(self.attempt_count + retries) / seconds,
             served=len(self.latencies) / seconds,
@@ -134,30 +134,30 @@ def _send_requests(tally: RequestTally) -> None:
         tally.request()
 
 
-def measure(uri: str, strategy: str, greenlets: int, seconds: float) -> Result:
-    """Measure requests of `greenlets` greenlets for `seconds` seconds, after a warm-up."""
+def measure(uri: str, strategy: str, greenlet_count: int, seconds: float) -> Result:
+    """Measure requests of `greenlet_count` greenlets for `seconds` seconds, after a warm-up."""
     send, options = STRATEGIES[strategy]
     with MongoClient[Any](uri, maxPoolSize=100, **options) as client:
         tally = RequestTally(client, send)
-        senders = [gevent.spawn(_send_requests, tally) for _ in range(greenlets)]
+        senders = [gevent.spawn(_send_requests, tally) for _ in range(greenlet_count)]
         gevent.sleep(WARM_UP)
         tally.reset_counts()
         gevent.sleep(seconds)
-        result = tally.results(strategy, greenlets)
+        result = tally.results(strategy, greenlet_count)
         gevent.killall(senders)
     return result
 
 
 def measure_peak(uri: str, strategy: str) -> Peak:
-    """Send nothing for a second, and then measure simultaneous requests of :data:`PEAK_REQUEST_COUNT` greenlets."""
+    """Send nothing for a second, and then measure `PEAK_REQUEST_COUNT` simultaneous requests."""
     send, options = STRATEGIES[strategy]
     with MongoClient[Any](uri, maxPoolSize=100, minPoolSize=100, **options) as client:
         gevent.sleep(1.0)
         tally = RequestTally(client, send)
         begin = monotonic()
         gevent.joinall([gevent.spawn(tally.request) for _ in range(PEAK_REQUEST_COUNT)])
-        commands = tally.attempt_count + int(client.retry_stats()["retries"])
-        return Peak(strategy, len(tally.latencies), commands, monotonic() - begin)
+        command_count = tally.attempt_count + int(client.retry_stats()["retries"])
+        return Peak(strategy, len(tally.latencies), command_count, monotonic() - begin)
 
 
 @contextmanager
@@ -177,7 +177,7 @@ def rate_limited_server() -> Any:
 
 
 def main() -> None:
-    """Measure all strategies, print the results, and write the page and the plot."""
+    """Measure all strategies, print the long overload results, and update the page and the plot."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.overload", description=__doc__)
     parser.add_argument("--seconds", type=float, default=4.0, help="duration of each measurement (default 4)")
     parser.add_argument("--docs", type=Path, default=DOCS, help="folder for overload.md and overload.png")

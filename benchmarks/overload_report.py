@@ -23,7 +23,7 @@ class Result(NamedTuple):
     """
 
     strategy: str
-    greenlets: int
+    greenlet_count: int
     requested: float
     offered: float
     served: float
@@ -35,23 +35,23 @@ class Result(NamedTuple):
 class Peak(NamedTuple):
     """Results of one strategy with simultaneous requests.
 
-    :param served: the number of successful requests.
-    :param commands: the number of sent commands.
+    :param served_count: the number of successful requests.
+    :param command_count: the number of sent commands.
     :param seconds: the time until the last request ended.
     """
 
     strategy: str
-    served: int
-    commands: int
+    served_count: int
+    command_count: int
     seconds: float
 
 
 def table(results: Sequence[Result]) -> Sheet:
-    """Return the results of all strategies and numbers of greenlets as a table."""
+    """Return a table with a line for each strategy and number of greenlets."""
     head = ["greenlets", "strategy", "requested", "offered", "**served**", "commands for one success", "failed"]
     lines = [
         [
-            str(each.greenlets),
+            str(each.greenlet_count),
             TITLES[each.strategy],
             f"{each.requested:,.0f}",
             f"{each.offered:,.0f}",
@@ -70,8 +70,8 @@ def peak_table(peaks: Sequence[Peak], request_count: int) -> Sheet:
     """Return the results of `request_count` simultaneous requests as a table."""
     head = ["strategy", "served", "failed", "commands sent", "seconds until the last request ended"]
     lines = [
-        [TITLES[strategy], f"**{served}**", str(request_count - served), f"{commands:,}", f"{seconds:.1f}"]
-        for strategy, served, commands, seconds in peaks
+        [TITLES[strategy], f"**{served}**", str(request_count - served), f"{sent:,}", f"{seconds:.1f}"]
+        for strategy, served, sent, seconds in peaks
     ]
     return Sheet("", head, [lines])
 
@@ -84,7 +84,7 @@ def draw(results: Sequence[Result], rate: float, path: Path) -> None:
     from matplotlib import pyplot
 
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-    sizes = sorted({each.greenlets for each in results})
+    sizes = sorted({each.greenlet_count for each in results})
     styles = {"naive": ("C3", "s", 6), "policy": ("C0", "o", 9), "none": ("C7", "^", 5)}
     for strategy, (colour, marker, size) in styles.items():
         own = [each for each in results if each.strategy == strategy]

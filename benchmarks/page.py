@@ -1,6 +1,6 @@
 """Write the main tables of a run into the result pages.
 
-The tables are between two marks, and the text outside of the marks is handwritten.
+Each generated part of a page is between two marks. All other text is handwritten.
 
 ``performance.md`` has parts from two runs: a run of gmongo, PyMongo and the baseline, and a run of
 all contenders. ``concurrency.md`` contains the service tables. ``python -m benchmarks.report`` prints
@@ -46,9 +46,9 @@ def part_of(record: Record) -> PagePart:
 
 
 def write(record: Record, directory: Path) -> Path:
-    """Write the results of a run into ``performance.md`` and an existing ``concurrency.md``.
+    """Write results into ``performance.md``, and service tables into an existing ``concurrency.md``.
 
-    :returns: the path of ``performance.md``, which is created if it is missing.
+    :returns: the path of ``performance.md``, which the function creates if the page is missing.
     :raises ValueError: a page lacks a mark.
     """
     page = directory / PAGE_NAME
@@ -64,7 +64,7 @@ def write(record: Record, directory: Path) -> Path:
 def replace_part(text: str, content: str, name: str) -> str:
     """Return `text` with `content` as the new text between the marks of the part `name`.
 
-    :raises ValueError: the text lacks a mark.
+    :raises ValueError: the text lacks a mark, or the marks are in the wrong order.
     """
     begin_mark, end_mark = marks(name)
     before, begin, rest = text.partition(begin_mark)
@@ -85,14 +85,14 @@ def results(record: Record) -> Iterator[str]:
     yield from ("", f"![{part.description}]({part.plot})", "")
     yield ", ".join(f"{name} {version}" for name, version in record.versions.items()) + "."
     yield "Settings: " + ", ".join(f"{name} {value}" for name, value in record.settings.items()) + "."
-    yield from _tables(_selected_rows(record), SHOWN_TABLES)
+    yield from _tables(_without_hidden_rows(record), SHOWN_TABLES)
     for line in failures(record.rows()):
         yield from ("", f"**Failed**: {line}")
     yield ""
 
 
-def _selected_rows(record: Record) -> Record:
-    """Return a record without the variants of operations, and with one number of greenlets for each operation."""
+def _without_hidden_rows(record: Record) -> Record:
+    """Return a record without the rows of operations that the page does not show."""
     rows = record.tables.get(operations.TABLE, [])
     rows = [row for row in rows if row.greenlets == SHOWN_GREENLET_COUNT and "+" not in row.name]
     return record._replace(tables={**record.tables, operations.TABLE: rows})

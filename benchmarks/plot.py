@@ -19,9 +19,9 @@ BAR_GROUP_WIDTH = 0.8
 
 
 def write(record: Record, directory: Path) -> None:
-    """Update the page and its plot. The function requires matplotlib.
+    """Update the result pages and the plot of a run. The function requires matplotlib.
 
-    :raises ValueError: the page has no mark before or after the results.
+    :raises ValueError: a page lacks a mark.
     """
     page.write(record, directory)
     part = page.part_of(record)
@@ -33,7 +33,7 @@ def draw(record: Record, path: Path, draw_parts: Callable[[Record, Any], None]) 
     import matplotlib
 
     matplotlib.use("Agg")
-    # With the following settings, equal numbers create equal files, and texts are text elements.
+    # These settings and the omitted date make the file reproducible. Texts become SVG text elements.
     matplotlib.rcParams.update({"svg.hashsalt": path.name, "svg.fonttype": "none"})
     from matplotlib import pyplot
 
@@ -53,7 +53,7 @@ def _draw_measured(record: Record, axes: Any) -> None:
 
 
 def _draw_contenders(record: Record, axes: Any) -> None:
-    """Draw the CPU time of an operation, and two quantiles of latency at each load."""
+    """Draw the CPU time of each operation, and two quantiles of the latency at each load."""
     rows = record.tables.get(contest.TABLE, [])
     for number, (name, title) in enumerate(ALL_TITLES.items()):
         places = [place + (number + 0.5) * BAR_GROUP_WIDTH / len(ALL_TITLES) for place in range(len(rows))]
@@ -61,7 +61,7 @@ def _draw_contenders(record: Record, axes: Any) -> None:
     axes[0].set_xticks([place + BAR_GROUP_WIDTH / 2 for place in range(len(rows))], list(contest.SHARES)[: len(rows)])
     axes[0].set(title="CPU per operation, µs (lower is better)", yscale="log")
     setup = latency.SETUPS[0]
-    by_name = {row.name: row for row in record.tables.get(latency.TABLE, []) if row.greenlets == setup.callers}
+    by_name = {row.name: row for row in record.tables.get(latency.TABLE, []) if row.greenlets == setup.caller_count}
     for part, quantile in zip(axes[1:], ("p50", "p99"), strict=True):
         selected = [
             by_name[name] for load in latency.LOADS if (name := latency.row_name(load, setup, quantile)) in by_name
@@ -71,13 +71,14 @@ def _draw_contenders(record: Record, axes: Any) -> None:
             if any(times):
                 part.plot(range(len(times)), times, "o-", label=title)
         part.set_xticks(range(len(selected)), latency.LOADS[: len(selected)])
-        part.set(title=f"Latency of find_one, {setup.callers} callers: {quantile}, ms (lower is better)", yscale="log")
+        title = f"Latency of find_one, {setup.caller_count} callers: {quantile}, ms (lower is better)"
+        part.set(title=title, yscale="log")
     for each in axes:
         each.legend(fontsize=7)
 
 
 def _draw_bars(axes: Any, rows: list[Row], denominator: str, contenders: list[str], title: str) -> None:
-    """Draw a group of bars for each row, and a line at the target of the row."""
+    """Draw a group of bars for each row, and a line at the target of the row, if any."""
     width = BAR_GROUP_WIDTH / len(contenders)
     for number, contender in enumerate(contenders):
         ratios = [ratio(row, contender, denominator) for row in rows]
@@ -105,8 +106,7 @@ def _draw_throughput(axes: Any, rows: list[Row]) -> None:
         points = [(size, each.median) for size, each in ratios.items() if each]
         axes.plot(*zip(*points, strict=True) if points else ((), ()), "o-", color=COLOURS[name], label=TITLES[name])
     for row in throughput.values():
-        target = target_of(row, crowd.BASE)
-        if target:
+        if target := target_of(row, crowd.BASE):
             axes.plot([row.greenlets], [target.limit], "_", color="C3", markersize=20, label="gmongo's target")
     axes.set(title="Throughput on 100 connections over that of 100 greenlets (higher is better)", xlabel="greenlets")
     axes.set(xscale="log", ylim=(0, 1.3))

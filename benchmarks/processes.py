@@ -21,18 +21,18 @@ SERVER_EXIT_SECONDS = 5
 
 
 class WorkerFailed(Exception):
-    """Error: a measured process failed. The message is its last error line, or describes the failure."""
+    """Failure of a measured process. The message is its last error line, or describes the failure."""
 
 
 class Measurement(NamedTuple):
-    """Task that a worker repeats in each turn.
+    """Task that a worker runs in each of its turns.
 
     :param variant: the name of a variant in ``VARIANTS``; None means no variant.
     """
 
     contender: str
     operation: str
-    greenlets: int
+    greenlet_count: int
     operation_count: int
     variant: str | None = None
 
@@ -119,7 +119,7 @@ class Worker:
     def result(self) -> Result:
         """Wait for the result of the current turn, and return the result.
 
-        :raises WorkerFailed: the process ended with an error, or exceeded the time limit.
+        :raises WorkerFailed: the process ended, or exceeded the time limit.
         """
         stdout, end, line = self._process.stdout, time.monotonic() + self._timeout, b""
         assert stdout is not None
@@ -141,7 +141,7 @@ class Worker:
 
 
 def last_output_line(process: subprocess.Popen[bytes], errors: IO[str], timeout: float) -> str:
-    """Wait for the end of a process, and return the last line of its error output.
+    """Wait for the end of a process. Return the last line of its error output, or its exit status.
 
     :param errors: the file with the error output.
     :param timeout: the time limit for the end of the process, in seconds.
@@ -168,7 +168,7 @@ class Workers(ExitStack):
     def run(self, task: Measurement) -> Result:
         """Run one turn of a measurement, and return the result.
 
-        :raises WorkerFailed: a measurement failed.
+        :raises WorkerFailed: the measurement failed.
         """
         if task not in self._workers:
             variant = VARIANTS[task.variant] if task.variant else Variant()
@@ -198,5 +198,5 @@ def run_python(arguments: Sequence[str], timeout: float) -> Any:
 def worker_arguments(task: Measurement, port: int) -> list[str]:
     """Return the command line arguments of a worker process."""
     arguments = ["--port", str(port), "--contender", task.contender, "--operation", task.operation]
-    arguments += ["--greenlets", str(task.greenlets), "--count", str(task.operation_count)]
+    arguments += ["--greenlets", str(task.greenlet_count), "--count", str(task.operation_count)]
     return arguments + (["--variant", task.variant] if task.variant else [])

@@ -26,7 +26,7 @@ def pin_server() -> None:
 
 @contextmanager
 def pinned_to_server_processor() -> Iterator[None]:
-    """Pin this process to the second allowed processor during the block."""
+    """During the block, pin this process as :func:`pin_server` does."""
     pin_server()
     try:
         yield

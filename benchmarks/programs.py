@@ -1,4 +1,4 @@
-"""Contenders as programs with a common protocol: drivers of several languages and kinds of concurrency.
+"""Contenders: programs with a common protocol that differ in driver, language or concurrency.
 
 A program has four arguments: the server's URI, the path of a Unix socket, the number of callers, and
 the path of a file. The file contains one BSON document with the documents ``query``, ``change`` and
@@ -68,7 +68,7 @@ class Contender(NamedTuple):
     :param tools: the programs in PATH that build and run the contender; none for contenders in
         Python.
     :param build: the commands that build the contender, in a copy of its sources.
-    :param command: the command that starts the contender in the copy.
+    :param command: the command that starts the contender, with paths relative to the copy.
     """
 
     title: str
@@ -91,7 +91,7 @@ CONTENDERS = {
 
 
 def missing_tool(name: str) -> str | None:
-    """Return a tool of a contender that this machine lacks, or None."""
+    """Return the first required tool of a contender that is not installed, or None."""
     if name == "uvloop":
         from importlib.util import find_spec
 
@@ -100,7 +100,7 @@ def missing_tool(name: str) -> str | None:
 
 
 def prepare_command(name: str) -> list[str]:
-    """Return the command that starts a contender, after a build if the sources have changed.
+    """Build a contender if its sources have changed, and return its start command.
 
     :raises WorkerFailed: the build failed.
     """
@@ -142,11 +142,11 @@ def canned_uri(port: int) -> str:
 
 
 @contextmanager
-def start_contender(name: str, uri: str, callers: int, processes: int = 1) -> Iterator[Program]:
-    """Run a contender during a block. The processes of the contender share the callers.
+def start_contender(name: str, uri: str, caller_count: int, process_count: int = 1) -> Iterator[Program]:
+    """Run a contender during a block. Each process of the contender runs an equal number of callers.
 
     :param uri: the connection string of the server.
-    :raises WorkerFailed: the contender did not start.
+    :raises WorkerFailed: the build failed, or the contender did not start.
     """
     started: list[subprocess.Popen[bytes]] = []
     streams: list[socket.socket] = []
@@ -158,17 +158,17 @@ def start_contender(name: str, uri: str, callers: int, processes: int = 1) -> It
         path, documents = str(Path(folder, "callers")), Path(folder, "documents")
         documents.write_bytes(bson.encode({"query": QUERY, "change": CHANGE, "unsaved": UNSAVED, "pipeline": PIPELINE}))
         listener.bind(path)
-        listener.listen(callers)
+        listener.listen(caller_count)
         listener.settimeout(1)
-        arguments = [*prepare_command(name), uri, path, str(callers // processes), str(documents)]
+        arguments = [*prepare_command(name), uri, path, str(caller_count // process_count), str(documents)]
         try:
-            for _ in range(processes):
+            for _ in range(process_count):
                 started.append(
                     subprocess.Popen(
                         arguments, cwd=ROOT, stdin=subprocess.DEVNULL, stderr=errors, preexec_fn=pin_client
                     )
                 )
-            streams += _accept_streams(listener, callers, started, errors)
+            streams += _accept_streams(listener, caller_count, started, errors)
             yield Program(started, streams)
         finally:
             for stream in streams:
@@ -179,10 +179,10 @@ def start_contender(name: str, uri: str, callers: int, processes: int = 1) -> It
 
 
 def _accept_streams(
-    listener: socket.socket, callers: int, started: Sequence[subprocess.Popen[bytes]], errors: IO[str]
+    listener: socket.socket, caller_count: int, started: Sequence[subprocess.Popen[bytes]], errors: IO[str]
 ) -> Iterator[socket.socket]:
     end = time.monotonic() + _START_SECONDS
-    for _ in range(callers):
+    for _ in range(caller_count):
         while True:
             try:
                 yield listener.accept()[0]
@@ -195,13 +195,13 @@ def _accept_streams(
                     raise WorkerFailed(f"not started after {_START_SECONDS} seconds")
 
 
-def processor_seconds(processes: Sequence[int]) -> float:
-    """Return the CPU time in seconds of processes and all their threads (Linux)."""
+def processor_seconds(process_ids: Sequence[int]) -> float:
+    """Return the total CPU time of processes in seconds, including all their threads (Linux)."""
     # clock_getcpuclockid(3) calculates the ID of the CPU clock of another process in this way.
-    return sum(time.clock_gettime(~process << 3 | 2) for process in processes)
+    return sum(time.clock_gettime(~process_id << 3 | 2) for process_id in process_ids)
 
 
 def exchange(operation: str, count: int = 1) -> Exchange:
-    """Return a request to a caller, and the answer that the caller must send."""
+    """Return the exchange in which a caller runs an operation `count` times."""
     request, answer = list(DOCUMENT_COUNTS).index(operation) << 24 | count, DOCUMENT_COUNTS[operation] * count
     return Exchange(request.to_bytes(4, "big"), answer.to_bytes(4, "big"), 4)

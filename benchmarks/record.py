@@ -18,7 +18,7 @@ _PROCESSORS = Path("/proc/cpuinfo")
 class Record(NamedTuple):
     """Results of a run.
 
-    :param versions: the versions of the packages, and the machine.
+    :param versions: the versions of Python and of packages, and a description of the machine.
     :param settings: the settings of the run.
     :param tables: the rows of each table.
     """
@@ -33,7 +33,7 @@ class Record(NamedTuple):
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the packages, and the machine."""
+    """Return the versions of Python and of packages, and a description of the machine."""
     result = {"python": platform.python_version(), "gmongo": "of this checkout"}
     for package in PACKAGES:
         try:
@@ -45,14 +45,14 @@ def versions() -> dict[str, str]:
 
 
 def _processor() -> str:
-    """Return the model of the processor, if the kernel reports one."""
+    """Return the model of the processor in parentheses, or an empty text if the model is unknown."""
     lines = _PROCESSORS.read_text().splitlines() if _PROCESSORS.exists() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return f" ({models[0]})" if models else ""
 
 
 def as_json(record: Record) -> dict[str, Any]:
-    """Return an object for JSON that contains the numbers of each round."""
+    """Return the record as an object for JSON, with the numbers of each round."""
     return {
         "versions": record.versions,
         "settings": record.settings,

@@ -40,8 +40,8 @@ OP_QUERY = 2004
 OP_MSG = 2013
 #: OP_MSG flag: the sender expects no reply.
 MORE_TO_COME = 2
-#: From this size in bytes on, the server sends a body without copying it, because the copy would
-#: delay the client.
+#: From this size in bytes on, the body is a separate piece of the reply, because a copy of the body
+#: would delay the client.
 LARGE_BODY_SIZE = 1 << 20
 _CLUSTER_TIME = Timestamp(1704067200, 1)
 
@@ -65,12 +65,12 @@ _HELLO: dict[str, Any] = {
 class Replies:
     """Replies of a server.
 
-    :param name: the name of the primary of a replica set, with its port; None for a standalone.
+    :param address: the host and port of the primary of a replica set; None for a standalone.
     """
 
-    def __init__(self, name: str | None = None) -> None:
-        self._times: dict[str, Any] = {} if name is None else _cluster_times()
-        hello = _HELLO if name is None else {**_HELLO, **_primary(name)}
+    def __init__(self, address: str | None = None) -> None:
+        self._times: dict[str, Any] = {} if address is None else _cluster_times()
+        hello = _HELLO if address is None else {**_HELLO, **_primary(address)}
         self._ok = self._op_msg({"ok": 1.0})
         self._by_command = {
             b"hello": self._op_msg(hello),
@@ -118,14 +118,14 @@ class Replies:
         raise ValueError(f"opcode {opcode} is neither OP_MSG ({OP_MSG}) nor OP_QUERY ({OP_QUERY})")
 
 
-def _primary(name: str) -> dict[str, Any]:
+def _primary(address: str) -> dict[str, Any]:
     op_time = {"ts": _CLUSTER_TIME, "t": Int64(1)}
     return {
         "setName": REPLICA_SET_NAME,
         "setVersion": 1,
-        "hosts": [name],
-        "me": name,
-        "primary": name,
+        "hosts": [address],
+        "me": address,
+        "primary": address,
         "secondary": False,
         "electionId": ObjectId("7fffffff0000000000000001"),
         "lastWrite": {
@@ -138,7 +138,7 @@ def _primary(name: str) -> dict[str, Any]:
 
 
 def _cluster_times() -> dict[str, Any]:
-    """Return the constant cluster time and operation time of all replies.
+    """Return the constant cluster time and operation time of all replies of a replica set.
 
     A client needs the same CPU time for constant values as for increasing values.
     """

@@ -31,7 +31,7 @@ class Row(NamedTuple):
 
     :param greenlets: the number of greenlets; None if the quantity has no number of greenlets.
     :param unit: the unit of the numbers, such as ``µs``.
-    :param numbers: the measured numbers of all rounds by contender; empty for a failed contender.
+    :param numbers: the numbers of all rounds by contender; empty or missing for a failed contender.
     :param failures: the error of each failed contender.
     """
 
@@ -45,7 +45,7 @@ class Row(NamedTuple):
 def contender_order(contenders: Sequence[Contender], round_number: int) -> list[Contender]:
     """Return the order of the contenders in a round.
 
-    Over several rounds, each contender is equally often first.
+    The first contender changes from round to round, so that no contender has an advantage.
     """
     first = round_number % len(contenders)
     return [*contenders[first:], *contenders[:first]]
@@ -56,7 +56,7 @@ def take_turns(
 ) -> tuple[dict[Contender, list[Outcome]], dict[Contender, str]]:
     """Measure all contenders in interleaved rounds. If a contender fails, the other contenders continue.
 
-    :param measure: returns the result of a contender, or raises WorkerFailed.
+    :param measure: a function that returns the result of a contender, or raises WorkerFailed.
     :returns: the results of all rounds by contender, and the error of each failed contender.
     """
     results: dict[Contender, list[Outcome]] = {contender: [] for contender in contenders}
@@ -83,14 +83,14 @@ def summary(numbers: Sequence[float]) -> Quartiles | None:
 
 
 def ratio(row: Row, numerator: str, denominator: str) -> Quartiles | None:
-    """Return the ratio of two contenders, or None if a contender was not measured."""
+    """Return the quartiles of a ratio of contenders, or None if a contender was not measured."""
     return _ratio(row.numbers.get(numerator, ()), row.numbers.get(denominator, ()))
 
 
 def ratio_to_row(row: Row, base: Row, contender: str) -> Quartiles | None:
-    """Return a contender's number in `row`, divided by its number in `base`.
+    """Return the quartiles of a contender's numbers in `row`, divided by its numbers in `base`.
 
-    Return None if a number was not measured.
+    Return None if a row has no number of the contender.
     """
     return _ratio(row.numbers.get(contender, ()), base.numbers.get(contender, ()))
 

@@ -29,7 +29,7 @@ EQUAL_RATE = 200
 ROUTE_SHARES = {
     "/one": 1.0,
     "/hundred": 0.2,
-}  # requests in a turn, divided by the number of operations
+}  # requests for each route, divided by the ``operations`` of the settings
 COST, SATURATION, MEMORY = "CPU of a request", "requests in a second", "memory of the worker"
 HALF_LATENCY, EQUAL_LATENCY = "latency at 50 %", f"latency at {EQUAL_RATE} / s"
 _START_SECONDS = 120
@@ -38,9 +38,9 @@ _START_SECONDS = 120
 class Service(NamedTuple):
     """Web framework, server and driver that implement the service.
 
-    :param packages: the required packages.
+    :param packages: the names of the required packages.
     :param driver: the driver of the Flask application, or an empty text.
-    :param command: the command that serves the application on the descriptor of a listening socket.
+    :param command: the arguments of ``python -m``; ``{fd}`` is the descriptor of a listening socket.
     """
 
     packages: tuple[str, ...]
@@ -65,7 +65,7 @@ SERVICES = {
 
 
 def missing_package(name: str) -> str | None:
-    """Return a package that a service requires, but that is not installed, or None."""
+    """Return the first required package of a service that is not installed, or None."""
     return next((package for package in SERVICES[name].packages if find_spec(package) is None), None)
 
 
@@ -97,17 +97,17 @@ def measure_rows(settings: Settings) -> Iterator[Row]:
 def _measure_service(service: Service, route: str, settings: Settings, count: int) -> dict[tuple[str, str], float]:
     uri = f"mongodb://127.0.0.1:{settings.servers.port('standalone')}/?maxPoolSize={POOL_SIZE}"
     with ExitStack() as stack:
-        port, process = stack.enter_context(_running_service(service, uri))
+        port, process_id = stack.enter_context(_running_service(service, uri))
         streams = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(CALLER_COUNT)]
         exchange = _make_exchange(streams[0], f"GET {route} HTTP/1.1\r\nHost: service\r\n\r\n".encode())
         load.send(streams, exchange, 2 * CALLER_COUNT)  # the first requests open the connections
-        workers = [process, *_child_processes(process)]
-        before = processor_seconds(workers)
+        process_ids = [process_id, *_child_process_ids(process_id)]
+        before = processor_seconds(process_ids)
         saturation = count / load.send(streams, exchange, count).clock
         numbers = {
-            (COST, "ms"): (processor_seconds(workers) - before) / count * 1e3,
+            (COST, "ms"): (processor_seconds(process_ids) - before) / count * 1e3,
             (SATURATION, "/ s"): saturation,
-            (MEMORY, "MB"): _resident_megabytes(workers[-1]),
+            (MEMORY, "MB"): _resident_megabytes(process_ids[-1]),
         }
         for name, rate in ((HALF_LATENCY, saturation / 2), (EQUAL_LATENCY, EQUAL_RATE)):
             latencies = load.send(streams, exchange, max(2, count // 2), rate).latencies
@@ -146,20 +146,20 @@ def _make_exchange(stream: socket.socket, request: bytes) -> load.Exchange:
             raise WorkerFailed("the service has ended")
         answer += piece
     head = answer.partition(b"\r\n\r\n")[0]
-    length = re.search(rb"(?i)content-length: (\d+)", head)
-    if length is None or not head.startswith(b"HTTP/1.1 200"):
+    length_match = re.search(rb"(?i)content-length: (\d+)", head)
+    if length_match is None or not head.startswith(b"HTTP/1.1 200"):
         raise WorkerFailed(f"the service answers {head[:80]!r}")
-    size = len(head) + 4 + int(length[1])
+    size = len(head) + 4 + int(length_match[1])
     while len(answer) < size:
         answer += stream.recv(size - len(answer))
     stream.settimeout(None)
     return load.Exchange(request, b"HTTP/1.1 200", size)
 
 
-def _child_processes(process: int) -> list[int]:
-    return [int(each) for each in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+def _child_process_ids(process_id: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{process_id}/task/{process_id}/children").read_text().split()]
 
 
-def _resident_megabytes(process: int) -> float:
-    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+def _resident_megabytes(process_id: int) -> float:
+    page_count = int(Path(f"/proc/{process_id}/statm").read_text().split()[1])
+    return page_count * os.sysconf("SC_PAGE_SIZE") / 1e6

@@ -14,8 +14,8 @@ class Settings(NamedTuple):
     """Settings of all tables.
 
     :param only: the names of the measured operations and tables.
-    :param rounds: the number of turns of every contender. Turns that need a new process are limited
-        to :data:`MAX_FRESH_ROUNDS`.
+    :param rounds: the number of turns of every contender. If each turn needs a new process, the
+        maximum is :data:`MAX_FRESH_ROUNDS`.
     :param operations: the number of ``find_one`` operations in a turn.
     :param greenlets: the numbers of greenlets; None uses the numbers of each operation in the
         standard run.

@@ -12,7 +12,7 @@ from benchmarks.rounds import Quartiles, Row, median_of, ratio, ratio_to_row, su
 from benchmarks.targets import TARGETS, Target, measured_number, target_of
 
 TITLES = {"gmongo": "gmongo", "pymongo": "PyMongo", "floor": "floor"}
-#: The column titles of the contenders in tables that have several variants of PyMongo.
+#: The titles of all contenders, for tables and plots that compare all contenders.
 ALL_TITLES = {name: contender.title for name, contender in programs.CONTENDERS.items()}
 #: The contenders in the numerator and the denominator of each ratio.
 RATIOS = (("gmongo", "pymongo"), ("gmongo", "floor"), ("pymongo", "floor"))
@@ -99,9 +99,8 @@ def _two_drivers(title: str, rows: Sequence[Row]) -> Iterator[Sheet]:
             _number(summary(row.numbers.get(name, ())), target_of(row, None) if name == "gmongo" else None)
             for name in ("gmongo", "pymongo")
         ]
-        lines.append(
-            [row.name, row.unit, *numbers, _number(ratio(row, "gmongo", "pymongo"), target_of(row, "pymongo"))]
-        )
+        ratio_text = _number(ratio(row, "gmongo", "pymongo"), target_of(row, "pymongo"))
+        lines.append([row.name, row.unit, *numbers, ratio_text])
     yield Sheet(title, ["measurement", "unit", "gmongo", "PyMongo", "gmongo / PyMongo"], [lines])
 
 
@@ -127,23 +126,22 @@ def _latency(rows: Sequence[Row]) -> Iterator[Sheet]:
     by_place = {(row.name, row.greenlets): row for row in rows}
 
     def cell(load: str, setup: latency.LoadSetup, name: str) -> str:
-        places = [(latency.row_name(load, setup, quantile), setup.callers) for quantile in latency.QUANTILES]
+        places = [(latency.row_name(load, setup, quantile), setup.caller_count) for quantile in latency.QUANTILES]
         medians = [median_of(by_place[place], name) for place in places if place in by_place]
         return " · ".join(_significant_digits(number) for number in medians if number is not None) or NO_NUMBER
 
     for setup in latency.SETUPS:
-        saturation = by_place.get((latency.row_name(latency.SATURATION, setup), setup.callers))
+        saturation = by_place.get((latency.row_name(latency.SATURATION, setup), setup.caller_count))
         if saturation:
             loads = [
-                load for load in latency.LOADS if (latency.row_name(load, setup, "p50"), setup.callers) in by_place
+                load for load in latency.LOADS if (latency.row_name(load, setup, "p50"), setup.caller_count) in by_place
             ]
             lines = [
                 [ALL_TITLES[name], _rounded(median_of(saturation, name)), *(cell(load, setup, name) for load in loads)]
                 for name in _measured_contenders([saturation])
             ]
-            title = (
-                f"Latency of find_one in ms: p50 · p99 · p99.9. {setup.callers} callers, processes: {setup.processes}"
-            )
+            size = f"{setup.caller_count} callers, processes: {setup.process_count}"
+            title = f"Latency of find_one in ms: p50 · p99 · p99.9. {size}"
             yield Sheet(title, ["client", "saturation / s", *loads], [lines])
 
 
@@ -186,8 +184,8 @@ _SHEET_FUNCTIONS = {
 def _ratio(row: Row, numerator: str, denominator: str) -> str:
     """Return the text of a ratio.
 
-    If the numerator is gmongo, the text includes the ± range, and the mark that shows if the target
-    is reached.
+    If the numerator is gmongo, the text includes the spread after ±. If the ratio also has a target,
+    the text includes a mark for a reached or missed target.
     """
     result = ratio(row, numerator, denominator)
     if numerator == "gmongo":

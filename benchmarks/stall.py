@@ -1,4 +1,4 @@
-"""The table of stalls: the time for which a driver blocks the event loop while the driver processes a large batch.
+"""The table of stalls: how long a driver blocks the event loop during the work on many documents.
 
 Each turn runs ``benchmarks.stall_worker`` in a new process.
 """
@@ -21,7 +21,7 @@ DRIVERS = ("gmongo", "pymongo")
 
 
 def measure_rows(settings: Settings) -> Iterator[Row]:
-    """Measure gmongo and PyMongo in interleaved rounds.
+    """Measure gmongo and PyMongo in interleaved rounds, and yield a row of each quantity.
 
     Each turn of a driver measures all quantities of the table.
     """

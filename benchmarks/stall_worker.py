@@ -1,4 +1,4 @@
-"""Measure once how long a driver blocks the event loop, for the table of stalls.
+"""Measure how long a driver blocks the event loop, for one turn of the table of stalls.
 
 The command is ``python -m benchmarks.stall_worker --contender NAME --port PORT``.
 
@@ -31,7 +31,7 @@ PAUSE_SECONDS = 1e-6
 
 
 class Ticker:
-    """Greenlet that runs as often as possible, and records the longest gap between two runs in seconds."""
+    """Greenlet that wakes every 0.2 ms if possible, and records the longest gap between two runs."""
 
     def __init__(self) -> None:
         import gevent
@@ -61,11 +61,11 @@ class Ticker:
 
 
 def measure_stalls(activity: Callable[[Any], Any], make_argument: Callable[[], Any]) -> tuple[float, list[Any]]:
-    """Run an activity several times, and measure the longest stall of each run.
+    """After a warm-up, run an activity several times, and measure the longest stall of each run.
 
     Return the minimum of these stalls in milliseconds, and the results of all runs.
 
-    :param make_argument: creates the argument of the activity, outside of the measurement.
+    :param make_argument: a function that creates the argument of the activity before a measurement.
     """
     activity(make_argument())
     stalls, results = [], []
@@ -107,7 +107,7 @@ def measure(database: Any) -> dict[str, float]:
     """Measure all quantities, and return their times in milliseconds."""
     large, one = database[LARGE], database[ONE]
     read_stall, first_times = measure_stalls(read, lambda: large)
-    iterate_stall, _nothing = measure_stalls(iterate, lambda: large)
+    iterate_stall, _documents = measure_stalls(iterate, lambda: large)
     insert_stall, _results = measure_stalls(one.insert_many, documents_without_id)
     return {"read": read_stall, "first": min(first_times) * 1000, "iterate": iterate_stall, "insert": insert_stall}
 

@@ -19,10 +19,10 @@ DRIVERS = ("gmongo", "pymongo")
 
 
 class Import(NamedTuple):
-    """Python code whose CPU time is measured in a new interpreter.
+    """Import whose CPU time is measured in a new interpreter.
 
-    :param before: the code that runs before the measurement.
-    :param measured: the code that the benchmark measures.
+    :param before: the Python code that runs before the measurement.
+    :param measured: the Python code whose CPU time is measured.
     """
 
     before: str
@@ -30,10 +30,10 @@ class Import(NamedTuple):
 
 
 IMPORT_GEVENT, IMPORT_AND_PATCH_GEVENT = "import gevent", "import gevent; from gevent import monkey; monkey.patch_all()"
-# "import gmongo" alone imports no module of the driver. The import of `MongoClient` imports the
-# driver.
+# "import gmongo" alone imports only the module with the version number. The import of `MongoClient`
+# imports the driver.
 _IMPORT_GMONGO, _IMPORT_PYMONGO = "from gmongo import MongoClient", "from pymongo import MongoClient"
-#: gmongo imports gevent, unlike PyMongo. Therefore the table shows the imports with and without gevent.
+#: gmongo imports gevent, and PyMongo does not. Therefore some rows exclude the import time of gevent.
 IMPORTS = {
     "import, the driver alone": {"gmongo": Import("", _IMPORT_GMONGO), "pymongo": Import("", _IMPORT_PYMONGO)},
     "import, gevent and patching included": {
@@ -58,11 +58,11 @@ print((process_time() - start) * 1000)
 
 
 def measure_rows(settings: Settings) -> Iterator[Row]:
-    """Measure gmongo and PyMongo in interleaved rounds: first all imports, then the memory."""
+    """Measure both drivers in interleaved rounds. Yield the rows of imports, and then of memory."""
     if TABLE not in settings.only:
         return
-    # Without bytecode files, which an installed package has, each new interpreter would compile the
-    # checkout.
+    # Create the bytecode files that an installed package has. Otherwise, an interpreter would compile
+    # the checkout during a measurement.
     compileall.compile_dir(ROOT / "gmongo", quiet=1)
     drivers = [name for name in DRIVERS if name in settings.contenders]
     for name, imports in IMPORTS.items():
@@ -71,9 +71,9 @@ def measure_rows(settings: Settings) -> Iterator[Row]:
         yield Row(name, None, "ms", numbers, failures)
     settings.show_progress("memory")
     results_of, failures = take_turns(drivers, settings.fresh_rounds, _memory_measurement(settings))
-    for number, (name, unit) in enumerate([(FIRST_CLIENT, "MB"), (FURTHER_CLIENT, "KB")]):
-        numbers = {driver: [each[number] for each in results] for driver, results in results_of.items()}
-        yield Row(name, None, unit, numbers, {} if number else failures)
+    for position, (name, unit) in enumerate([(FIRST_CLIENT, "MB"), (FURTHER_CLIENT, "KB")]):
+        numbers = {driver: [each[position] for each in results] for driver, results in results_of.items()}
+        yield Row(name, None, unit, numbers, {} if position else failures)
 
 
 def _import_measurement(imports: dict[str, Import], timeout: float) -> Callable[[str], float]:

@@ -3,7 +3,7 @@
 The worker prints two increases of the resident memory of this process. The first increase, in
 megabytes, is for the import of the driver and a client that sent a ping. The measurement starts after
 the import of gevent (gmongo) or after monkey-patching (PyMongo). The second increase, in kilobytes,
-is for each further client that found one document. The worker requires the ``/proc`` of Linux.
+is the mean of further clients that each found one document. The worker requires ``/proc`` (Linux).
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from typing import Any
 
 from benchmarks.worker import open_client, patch_if_pymongo
 
-#: The number of further clients. The number is large, because the first of these clients use
-#: memory that the import left free.
+#: The number is large, because the first of the further clients use memory that the import left free.
 FURTHER_CLIENT_COUNT = 100
-#: The time in seconds in which the monitors connect.
+#: Seconds that :func:`settled_resident_memory` waits, so that the monitors can connect.
 SETTLE_SECONDS = 0.3
 MEGABYTE, KILOBYTE = 1e6, 1e3
 
@@ -39,17 +38,18 @@ def resident_memory() -> int:
 
 
 def measure(driver: str, port: int) -> tuple[float, float]:
-    """Return the memory of the first client in megabytes, and of a further client in kilobytes."""
+    """Return the memory of import and first client (MB), and the mean of the further clients (KB)."""
     patch_if_pymongo(driver)
-    at_first = settled_resident_memory()
+    initial_memory = settled_resident_memory()
     clients = [open_client(driver, port)]
     clients[0].admin.command("ping")
-    with_one = settled_resident_memory()
+    memory_with_one_client = settled_resident_memory()
     clients += [_open_and_use_client(driver, port) for _ in range(FURTHER_CLIENT_COUNT)]
-    with_all = settled_resident_memory()
+    memory_with_all_clients = settled_resident_memory()
     for client in clients:
         client.close()
-    return (with_one - at_first) / MEGABYTE, (with_all - with_one) / FURTHER_CLIENT_COUNT / KILOBYTE
+    further_memory = memory_with_all_clients - memory_with_one_client
+    return (memory_with_one_client - initial_memory) / MEGABYTE, further_memory / FURTHER_CLIENT_COUNT / KILOBYTE
 
 
 def _open_and_use_client(driver: str, port: int) -> Any:

@@ -10,12 +10,12 @@ from benchmarks.rounds import Quartiles, Row, ratio, ratio_to_row, summary
 
 
 class Target(NamedTuple):
-    """Target of a gmongo number in a row.
+    """Limit for a number of gmongo in a row, or for the ratio of this number to another number.
 
     :param row: the name of the row.
-    :param greenlets: the number of greenlets in the row.
-    :param denominator: a contender in the same row. A number means gmongo with this number of
-        greenlets. None means that the limit applies to the number without a denominator.
+    :param greenlets: the number of greenlets in the row; None if the row has no number of greenlets.
+    :param denominator: the contender whose number in this row is the denominator. An integer means
+        gmongo with this number of greenlets. None means that the target limits the number itself.
     :param limit: the largest median that reaches the target.
     :param at_least: True if `limit` is instead the smallest median that reaches the target.
     """
@@ -57,12 +57,12 @@ _TARGET_BY_PLACE = {(target.row, target.greenlets, target.denominator): target f
 
 
 def target_of(row: Row, denominator: str | int | None) -> Target | None:
-    """Return the target of a number in a row, or None if the number has no target."""
+    """Return the target of gmongo in `row` with this denominator, or None if no target exists."""
     return _TARGET_BY_PLACE.get((row.name, row.greenlets, denominator))
 
 
 def measured_number(target: Target, rows: Iterable[Row]) -> Quartiles | None:
-    """Return the number of a target in `rows`, or None if the number was not measured."""
+    """Return the number or the ratio that `target` limits, or None if `rows` lack the number."""
     by_place = {(row.name, row.greenlets): row for row in rows}
     row = by_place.get((target.row, target.greenlets))
     if row is None:

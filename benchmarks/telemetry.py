@@ -3,7 +3,8 @@
 The benchmark measures the CPU time of ``find_one`` on the canned server. The benchmark compares a
 client without observers (telemetry), a traced client without a tracer provider, and clients with
 observers. In one variant, handwritten spans surround the calls of the client without observers. The
-spans have the attributes of the driver's spans. The result of a variant is its fastest round.
+handwritten spans have the attributes of the driver's spans. The result of a variant is its fastest
+round.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from benchmarks.replies import ONE
 from gmongo import MongoClient
 
 OPERATION_COUNT = 1000
-#: variant → the variant that is the denominator of its ratio
+#: Variant → the variant that is the denominator of its ratio, or an empty string for no ratio.
 DENOMINATORS = {
     "without observers": "",
     "traced, no provider": "without observers",
@@ -34,7 +35,7 @@ DENOMINATORS = {
 }
 
 
-def find_in_handwritten_spans(tracer: Any, collection: Any, address: tuple[str, int]) -> Callable[[], Any]:
+def make_find_in_handwritten_spans(tracer: Any, collection: Any, address: tuple[str, int]) -> Callable[[], Any]:
     """Return a function that runs ``find_one`` in handwritten spans."""
     host, port = address
     target = {"db.system.name": "mongodb", "db.namespace": "bench", "db.collection.name": ONE}
@@ -54,7 +55,7 @@ def find_in_handwritten_spans(tracer: Any, collection: Any, address: tuple[str, 
 
 
 def variants(uri: str) -> tuple[dict[str, Callable[[], Any]], list[MongoClient[Any]]]:
-    """Return the function that each variant measures, and the clients that the caller must close."""
+    """Return the measured functions by variant, and the clients, which the caller must close."""
     tracer_provider, meter_provider = TracerProvider(shutdown_on_exit=False), MeterProvider(shutdown_on_exit=False)
     tracing = {"enabled": True, "tracer_provider": tracer_provider}
     metrics = {"enabled": True, "meter_provider": meter_provider}
@@ -71,9 +72,8 @@ def variants(uri: str) -> tuple[dict[str, Callable[[], Any]], list[MongoClient[A
     plain = clients["without observers"]
     plain.bench[ONE].find_one()
     assert plain.address is not None
-    functions["handwritten spans"] = find_in_handwritten_spans(
-        tracer_provider.get_tracer("application"), plain.bench[ONE], plain.address
-    )
+    tracer = tracer_provider.get_tracer("application")
+    functions["handwritten spans"] = make_find_in_handwritten_spans(tracer, plain.bench[ONE], plain.address)
     return {name: functions[name] for name in DENOMINATORS}, list(clients.values())
 
 
@@ -82,12 +82,12 @@ def _find_one(client: MongoClient[Any]) -> Callable[[], Any]:
     return lambda: collection.find_one({"_id": 1})
 
 
-def measure(rounds: int) -> dict[str, float]:
+def measure(round_count: int) -> dict[str, float]:
     """Return the CPU time of one operation in microseconds, by variant."""
     with canned_server() as port:
         functions, clients = variants(f"mongodb://127.0.0.1:{port}/")
         fastest = dict.fromkeys(functions, float("inf"))
-        for _ in range(rounds):
+        for _ in range(round_count):
             for name, find in functions.items():
                 started = time.process_time()
                 for _ in range(OPERATION_COUNT):

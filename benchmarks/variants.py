@@ -12,7 +12,7 @@ REPLICA_SET_NAME = "bench"
 
 
 class Variant(NamedTuple):
-    """Differences between a variant and the default measurement. The baseline has no variants.
+    """Differences between a variant and the default measurement. The contender ``floor`` has none.
 
     :param options: the client options, as in a URI.
     :param server: the kind of the canned server.
@@ -37,9 +37,9 @@ VARIANTS = {
 
 
 def settings_of(driver: str, variant: Variant) -> dict[str, Any]:
-    """Prepare a driver for a variant, and return the keyword arguments of its client.
+    """Prepare a driver for a variant, and return further keyword arguments of ``MongoClient``.
 
-    :param driver: the package name of the driver, with the module names of PyMongo.
+    :param driver: the name of a package whose modules have the names of PyMongo modules.
     """
     settings: dict[str, Any] = {}
     if variant.feature == "listener":
@@ -65,7 +65,7 @@ def log_silently(driver: str) -> None:
 def silent_listener(driver: str) -> Any:
     """Return a command listener that ignores its events.
 
-    :param driver: the package name of the driver, with a module ``monitoring`` as in PyMongo.
+    :param driver: the name of a package with a module ``monitoring`` as in PyMongo.
     """
     base: Any = importlib.import_module(f"{driver}.monitoring").CommandListener
 

@@ -1,8 +1,8 @@
 """Measurement in a separate process: ``python -m benchmarks.worker --contender NAME --port PORT``.
 
 The worker prints a JSON object with the contender, the count of operations, the CPU time of an
-operation (µs), and the operations per second. With ``--turns``, the worker measures once and prints
-one object for each line of its input.
+operation (µs), and the operations per second. With ``--turns``, the worker repeats the measurement
+for each line of its input, and prints one object for each measurement.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OpenedContender = tuple["dict[str, Operation]", Callable[[], None]]
 
 
 def patch_if_pymongo(contender: str) -> None:
-    """Monkey-patch the process for PyMongo, before the import of further modules."""
+    """Monkey-patch the process if the contender is PyMongo, before the caller imports other modules."""
     if contender == "pymongo":
         from gevent import monkey
 
@@ -83,13 +83,13 @@ def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     from benchmarks.workloads import check, measure_times
 
     pin_client()
-    per_greenlet = max(2, options.count // options.greenlets)
-    count = per_greenlet * options.greenlets
+    count_per_greenlet = max(2, options.count // options.greenlets)
+    count = count_per_greenlet * options.greenlets
     operation = operations[options.operation]
     try:
         check(options.operation, operation)
         for _turn in sys.stdin if options.turns else [None]:
-            times = measure_times(operation, options.greenlets, per_greenlet, warm_up=max(2, per_greenlet // 5))
+            times = measure_times(operation, options.greenlets, count_per_greenlet, max(2, count_per_greenlet // 5))
             yield {
                 "contender": options.contender,
                 "count": count,

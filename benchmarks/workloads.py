@@ -32,7 +32,7 @@ class Times(NamedTuple):
     """Times of all measured operations of a turn, in seconds.
 
     :param processor: the CPU time of the process.
-    :param clock: the wall clock time from the start to the end of the last greenlet.
+    :param clock: the wall clock time from the common start to the end of the last greenlet.
     """
 
     processor: float
@@ -49,7 +49,7 @@ class Workload(NamedTuple):
     :param greenlets: the numbers of greenlets in a standard run.
     :param max_greenlets: the maximum number of concurrent greenlets, to limit the memory; None means
         no limit.
-    :param variant: the name of a variant in ``VARIANTS``. The baseline has no variants.
+    :param variant: the name of a variant in ``VARIANTS``. The baseline ``floor`` has no variants.
     """
 
     operation: str
@@ -86,7 +86,7 @@ WORKLOADS = {
 
 
 def driver_operations(client: Any) -> dict[str, Operation]:
-    """Return the operations on few documents by name, for a client with the API of PyMongo."""
+    """Return all operations except ``insert_many``, by name, for a client with the API of PyMongo."""
     database = client[DATABASE]
     one, hundred, zipf, megabyte = (database[name] for name in (ONE, HUNDRED, ZIPF, MEGABYTE))
 
@@ -117,7 +117,7 @@ def driver_operations(client: Any) -> dict[str, Operation]:
 
 
 def bulk_operations(client: Any) -> dict[str, Operation]:
-    """Return the operations on many documents by name, for a client with the API of PyMongo."""
+    """Return the operation ``insert_many`` by name, for a client with the API of PyMongo."""
     one = client[DATABASE][ONE]
     return {"insert_many": lambda: len(one.insert_many(documents_without_id()).inserted_ids)}
 
@@ -158,7 +158,7 @@ class StartBarrier:
         self._start.set()
 
 
-def measure_times(operation: Operation, greenlet_count: int, count: int, warm_up: int) -> Times:
+def measure_times(operation: Operation, greenlet_count: int, count: int, warm_up_count: int) -> Times:
     """Run an operation in greenlets, and return the times of this process.
 
     Each greenlet first warms up. After the warm-up of all greenlets, the greenlets start the
@@ -166,11 +166,11 @@ def measure_times(operation: Operation, greenlet_count: int, count: int, warm_up
 
     :param greenlet_count: the number of concurrent greenlets.
     :param count: the number of measured operations of each greenlet.
-    :param warm_up: the number of operations of each greenlet before the measurement.
+    :param warm_up_count: the number of operations of each greenlet before the measurement.
     :raises Exception: an operation failed.
     """
     barrier = StartBarrier(greenlet_count)
-    greenlets = [gevent.spawn(_run, operation, count, warm_up, barrier) for _ in range(greenlet_count)]
+    greenlets = [gevent.spawn(_run, operation, count, warm_up_count, barrier) for _ in range(greenlet_count)]
     for greenlet in greenlets:
         greenlet.link_exception(barrier.fail)
     barrier.await_warm_up()
@@ -181,8 +181,8 @@ def measure_times(operation: Operation, greenlet_count: int, count: int, warm_up
     return Times(time.process_time() - processor, time.perf_counter() - clock)
 
 
-def _run(operation: Operation, count: int, warm_up: int, barrier: StartBarrier) -> None:
-    for _ in range(warm_up):
+def _run(operation: Operation, count: int, warm_up_count: int, barrier: StartBarrier) -> None:
+    for _ in range(warm_up_count):
         operation()
     barrier.wait()
     for _ in range(count):

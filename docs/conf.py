@@ -1,6 +1,6 @@
 """Configuration of the site: guides in Markdown (MyST), and the reference from the docstrings (autodoc).
 
-The docstrings have the syntax of Sphinx, because Sphinx checks each reference. MkDocs does not check references.
+The docstrings have the syntax of Sphinx, because Sphinx checks each reference in the docstrings.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ myst_heading_anchors = 4
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
-# The reference of a class also has its inherited members, except the members of Python's own classes.
+# The reference of a class contains its inherited members, except the members of Python's own classes.
 autodoc_default_options = {
     "members": True,
     "inherited-members": "object,Exception,BaseException,tuple,dict,list,str,IOBase,Enum",
@@ -43,7 +43,7 @@ autodoc_default_options = {
 add_module_names = False
 default_role = "code"
 
-# A broken reference is an error, except references to Python, to other projects, and to internal types.
+# Sphinx reports broken references, except to Python, to other projects and to internal types.
 nitpicky = True
 nitpick_ignore_regex = [
     (
@@ -67,7 +67,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(Call|Cluster|Plan|ServerSession|Topology|TopologySettings)"),
 ]
 
-# Pages of the site whose source file is in another folder.
+# Page of the site → its source file in the repository, for each source file outside of this folder.
 EXTERNAL_PAGES = {
     "architecture": "ARCHITECTURE.md",
     "changelog": "CHANGELOG.md",
@@ -83,7 +83,7 @@ def _convert_to_site_links(text: str, page: Path, folder: Path) -> str:
     """Return the text of a page with links that work on the site.
 
     :param page: the path of the page on the site.
-    :param folder: the folder of the source of the page.
+    :param folder: the folder of the page's source file.
     """
     pages = {(ROOT / source).resolve(): HERE / f"{name}.md" for name, source in EXTERNAL_PAGES.items()}
 
@@ -103,7 +103,7 @@ def _convert_to_site_links(text: str, page: Path, folder: Path) -> str:
 
 
 def _find_nearest_readme(folder: Path) -> Path:
-    """Return the README of a folder, or the README of its nearest parent that has one."""
+    """Return the README of a folder, or of its nearest parent folder that contains a README."""
     readme = folder / "README.md"
     return readme if readme.exists() else _find_nearest_readme(folder.parent)
 

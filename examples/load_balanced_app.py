@@ -1,7 +1,7 @@
 """An application behind a load balancer: ``python -m examples.load_balanced_app``.
 
 Greenlets place orders in transactions and read the orders with cursors, while a listener records the service of each
-command. The program uses the services of MONGODB_URI, which requires ``loadBalanced=true``, or two simulated services.
+command. MONGODB_URI must contain ``loadBalanced=true``. Without MONGODB_URI, the program starts two simulated services.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ class Shop:
         self.orders = client.gmongo_examples.orders
         self.stock = client.gmongo_examples.stock
 
-    def open(self, pieces: int) -> None:
+    def open(self, piece_count: int) -> None:
         """Remove all orders, and store the number of pieces in stock."""
         self.orders.drop()
         self.stock.drop()
         self.client.gmongo_examples.create_collection("orders")
-        self.stock.insert_one({"_id": "piece", "left": pieces})
+        self.stock.insert_one({"_id": "piece", "left": piece_count})
 
     def sell_piece(self, number: int) -> None:
         """Sell one piece in a transaction."""
@@ -107,19 +107,19 @@ class Shop:
         assert number in self.order_numbers()
 
 
-def main(customers: int = 60, concurrency: int = 10) -> int:
+def main(customer_count: int = 60, concurrency: int = 10) -> int:
     """Serve the customers, print the results, and return the exit status."""
     watch = ServiceWatch()
     with ExitStack() as stack:
         uri = os.environ.get(URI_VARIABLE) or stack.enter_context(Deployment.load_balanced(2)).uri
         client: Client = stack.enter_context(MongoClient(uri, event_listeners=[watch]))
         shop = Shop(client)
-        shop.open(customers)
-        Pool(concurrency).map(shop.serve_customer, range(customers))
+        shop.open(customer_count)
+        Pool(concurrency).map(shop.serve_customer, range(customer_count))
         stock = shop.stock.find_one()
         print("orders:", len(shop.order_numbers()), "pieces left:", stock and stock["left"])
-    for service, number in watch.command_counts.items():
-        print(f"service {service}: {number} commands")
+    for service, command_count in watch.command_counts.items():
+        print(f"service {service}: {command_count} commands")
     print(f"{watch.count} cursors and transactions, {len(watch.on_several_services)} of them on several services")
     return 1 if watch.on_several_services else 0
 

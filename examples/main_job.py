@@ -1,9 +1,9 @@
-"""Main job: a load test of a web application that stores documents through gmongo under gunicorn.
+"""Main job: a load test of a gunicorn web application that stores documents with gmongo.
 
-``python -m examples.main_job`` starts the application and sends visitors, which post notes and read
-the notes again. At the end, the program prints the results. The exit status is 1 if a request failed
-or a document is missing. The database is the server of MONGODB_URI. Without this variable, the
-program starts an installed `mongod`, or nx-27017.
+``python -m examples.main_job`` starts the application and simulates visitors, which post notes and
+read the notes again. At the end, the program prints the results. The exit status is 1 if a request
+failed or a document is missing. The program uses the server of MONGODB_URI. Without this variable,
+the program starts an installed `mongod`, or nx-27017.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from examples.visitors import Visit, percentile, send_visitors
+from examples.visitors import Visit, percentile, run_visits
 from examples.web_server import ServerOptions, WebServerError, serve, worker_healths
 from gmongo import ASCENDING, MongoClient
 from gmongo.errors import PyMongoError
@@ -82,7 +82,7 @@ def main() -> int:
 
 def parse_arguments() -> argparse.Namespace:
     """Parse the command line."""
-    parser = argparse.ArgumentParser(description="Send visitors to a web application that uses gmongo.")
+    parser = argparse.ArgumentParser(description="Simulate visitors of a web application that uses gmongo.")
     parser.add_argument("--requests", type=positive_integer, default=400, help="HTTP requests, half of them POST (400)")
     parser.add_argument("--concurrency", type=positive_integer, default=50, help="number of concurrent visitors (50)")
     parser.add_argument("--server", choices=["gunicorn", "pywsgi"], default="gunicorn", help="web server (gunicorn)")
@@ -100,9 +100,9 @@ def positive_integer(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> Result:
-    """Start the servers, send the visitors, and stop the servers."""
-    workers = arguments.workers if arguments.server == "gunicorn" else 1
-    server_options = ServerOptions(arguments.server, workers, arguments.preload)
+    """Start the servers, run the visits, stop the servers, and return the results."""
+    worker_count = arguments.workers if arguments.server == "gunicorn" else 1
+    server_options = ServerOptions(arguments.server, worker_count, arguments.preload)
     topic = f"main job {uuid.uuid4().hex}"
     client: MongoClient[dict[str, Any]]
     source = URI_VARIABLE if os.environ.get(URI_VARIABLE) else default_engine()
@@ -116,19 +116,19 @@ def run(arguments: argparse.Namespace, console: Console) -> Result:
             start = perf_counter()
             visits = visit(port, topic, arguments, console)
             seconds = perf_counter() - start
-            healths = worker_healths(port, server_options.workers)
+            healths = worker_healths(port, server_options.worker_count)
         document_count = notes.count_documents({"topic": topic})
         notes.delete_many({"topic": topic})
         return Result(visits, seconds, healths, document_count)
 
 
 def visit(port: int, topic: str, arguments: argparse.Namespace, console: Console) -> list[Visit]:
-    """Send the visitors, show the progress, and return the result of each visit."""
+    """Run the visits, show the progress, and return the result of each visit."""
     visit_count = (arguments.requests + 1) // 2
     columns = TextColumn("requests"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("requests", total=2 * visit_count)
-        return send_visitors(
+        return run_visits(
             port, topic, visit_count, arguments.concurrency, lambda requests: progress.advance(task, requests)
         )
 
@@ -145,7 +145,7 @@ def print_report(result: Result, arguments: argparse.Namespace, console: Console
 
 
 def table_rows(result: Result) -> dict[str, str]:
-    """Return the values of the table rows, by the name of the row."""
+    """Return a mapping from the name of each table row to its value."""
     latencies = result.latencies
     percentile_texts = [f"{name} {percentile(latencies, percent) * 1000:.1f}" for name, percent in PERCENTILES.items()]
     return {

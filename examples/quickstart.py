@@ -41,8 +41,8 @@ def write_and_read(planets: Collection[dict[str, Any]]) -> None:
     others = [("Venus", 0, True), ("Mars", 2, True), ("Jupiter", 95, False), ("Saturn", 146, False)]
     planets.insert_many([{"name": name, "moons": moons, "rocky": rocky} for name, moons, rocky in others])
     print("find_one:", planets.find_one({"name": "Mars"}, {"_id": 0}))
-    rocky = planets.find({"rocky": True}).sort("name", ASCENDING)
-    print("find, sorted:", [planet["name"] for planet in rocky])
+    rocky_planets = planets.find({"rocky": True}).sort("name", ASCENDING)
+    print("find, sorted:", [planet["name"] for planet in rocky_planets])
 
 
 def use_unique_index(planets: Collection[dict[str, Any]]) -> None:
@@ -58,8 +58,8 @@ def change_and_count(planets: Collection[dict[str, Any]]) -> None:
     """Update a document, run a bulk write, and count the planets of each kind with an aggregation."""
     update_result = planets.update_one({"name": "Saturn"}, {"$set": {"rings": True}, "$inc": {"moons": 128}})
     print("update_one: matched", update_result.matched_count, "modified", update_result.modified_count)
-    hot = UpdateOne({"name": "Venus"}, {"$set": {"hot": True}})
-    bulk_result = planets.bulk_write([InsertOne({"name": "Uranus", "moons": 28, "rocky": False}), hot])
+    update = UpdateOne({"name": "Venus"}, {"$set": {"hot": True}})
+    bulk_result = planets.bulk_write([InsertOne({"name": "Uranus", "moons": 28, "rocky": False}), update])
     print("bulk_write: inserted", bulk_result.inserted_count, "modified", bulk_result.modified_count)
     group = {"_id": "$rocky", "planets": {"$sum": 1}, "moons": {"$sum": "$moons"}}
     for kind in sorted(planets.aggregate([{"$group": group}]), key=lambda kind: not kind["_id"]):
@@ -70,7 +70,7 @@ def change_and_count(planets: Collection[dict[str, Any]]) -> None:
 def share_client(planets: Collection[dict[str, Any]]) -> None:
     """Share the client among greenlets: each operation checks out a connection from the pool."""
     Pool(20).map(lambda number: planets.insert_one({"name": f"asteroid {number}"}), range(100))
-    print("100 inserts by 20 greenlets: now", planets.count_documents({}), "documents")
+    print("100 inserts, 20 at a time: now", planets.count_documents({}), "documents")
 
 
 if __name__ == "__main__":

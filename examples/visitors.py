@@ -42,7 +42,7 @@ class Connection(HTTPConnection):
 
 
 def get(port: int, path: str, timeout: float = REQUEST_TIMEOUT) -> tuple[int, Any]:
-    """Send a GET request on a new connection.
+    """Send a GET request on a new connection, and return the status and the content of the response.
 
     :raises OSError: the server is unreachable or does not answer within `timeout` seconds.
     :raises HTTPException: the response is malformed.
@@ -54,7 +54,7 @@ def get(port: int, path: str, timeout: float = REQUEST_TIMEOUT) -> tuple[int, An
         connection.close()
 
 
-def send_visitors(
+def run_visits(
     port: int, topic: str, visit_count: int, concurrency: int, report_visit: Callable[[int], object]
 ) -> list[Visit]:
     """Run visits in greenlets, each with a separate connection, and return the results.
@@ -100,7 +100,7 @@ def _send_and_time(latencies: list[float], connection: Connection, *request: Any
 
 
 def percentile(latencies: list[float], percent: float) -> float:
-    """Return the lowest latency that `percent` of all latencies do not exceed, or 0 for an empty list."""
+    """Return the percentile `percent` by the nearest-rank method, or 0 for an empty list."""
     if not latencies:
         return 0.0
     return sorted(latencies)[max(0, math.ceil(len(latencies) * percent / 100) - 1)]

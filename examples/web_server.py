@@ -22,21 +22,21 @@ READY_TIMEOUT = 30.0
 
 
 class WebServerError(Exception):
-    """Raised if the web server ends or does not become ready. The message contains the output."""
+    """Raised if the server ends or does not become ready. The message contains the server's output."""
 
 
 class ServerOptions(NamedTuple):
     """Options of the web server, which the command line sets."""
 
     server: str
-    workers: int
+    worker_count: int
     preload: bool
 
     def describe(self) -> str:
         """Return a short description of the web server for the output."""
         if self.server == "pywsgi":
             return "gevent.pywsgi, not patched"
-        workers = "1 gevent worker" if self.workers == 1 else f"{self.workers} gevent workers"
+        workers = "1 gevent worker" if self.worker_count == 1 else f"{self.worker_count} gevent workers"
         return f"gunicorn, {workers}" + (", preloaded" if self.preload else "")
 
 
@@ -65,7 +65,7 @@ def serve(options: ServerOptions, uri: str) -> Iterator[int]:
 def _command(options: ServerOptions, fd: int) -> tuple[str, list[str]]:
     if options.server == "pywsgi":
         return "examples.wsgi_app:main", ["--fd", str(fd)]
-    arguments = ["-k", "gevent", "-w", str(options.workers), "-b", f"fd://{fd}", "--log-level", "warning"]
+    arguments = ["-k", "gevent", "-w", str(options.worker_count), "-b", f"fd://{fd}", "--log-level", "warning"]
     if options.preload:
         arguments.append("--preload")
     return "gunicorn.app.wsgiapp:run", [*arguments, "examples.wsgi_app:app"]
@@ -84,7 +84,7 @@ def _wait_until_ready(process: TetheredProcess, port: int) -> None:
     raise WebServerError(f"the web server did not become ready. Its output was:\n{process.output()}")
 
 
-def worker_healths(port: int, workers: int) -> list[dict[str, Any]]:
+def worker_healths(port: int, worker_count: int) -> list[dict[str, Any]]:
     """Return the health report of each worker. Omit workers that do not answer within 30 seconds.
 
     Repeat the requests, because a random worker answers each request, and a worker may still be
@@ -92,8 +92,8 @@ def worker_healths(port: int, workers: int) -> list[dict[str, Any]]:
     """
     healths: dict[int, dict[str, Any]] = {}
     end = monotonic() + READY_TIMEOUT
-    while len(healths) < workers and monotonic() < end:
-        for status, health in Pool().map(lambda _: get(port, "/health"), range(8 * workers)):
+    while len(healths) < worker_count and monotonic() < end:
+        for status, health in Pool().map(lambda _: get(port, "/health"), range(8 * worker_count)):
             if status == 200:
                 healths[health["process"]] = health
         gevent.sleep(0.01)

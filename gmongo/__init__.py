@@ -50,7 +50,7 @@ __all__ = [
 
 _NAME_IN_MODULE = {f"{name}_WIRE_VERSION": name for name in ("MAX_SUPPORTED", "MIN_SUPPORTED")}
 _KEYS_MODULE, _MODELS_MODULE = "gmongo.operations.keys", "gmongo.operations.models"
-# Public name -> module that defines the name.
+# Public name -> module from which `__getattr__` imports the object.
 _MODULE_OF_NAME = {
     "MongoClient": "gmongo.mongo_client",
     "CursorType": "gmongo.cursor",

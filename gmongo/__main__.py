@@ -13,7 +13,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Patch the standard library, replace PyMongo by gmongo, and run the program.
 
     With ``--check``, also print the PyMongo names that the program uses. Return the exit status of
-    the program. With ``--check``, return 3 instead of 0 if gmongo does not have one of these names.
+    the program. With ``--check``, return 3 instead of 0 if gmongo lacks at least one of these names.
     """
     options = _create_parser().parse_args(arguments)
     if not options.no_patch:

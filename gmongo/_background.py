@@ -69,7 +69,7 @@ class Wakeup:
         self._is_set = False
 
     def set(self) -> None:
-        """Wake the sleeping greenlet, or skip its next sleep. Any thread may call this method."""
+        """Wake the greenlet. If it is awake, skip its next sleep. Any thread may call this method."""
         # Set `_is_set` first: the sleeping greenlet sets `_sleeper`, and then reads `_is_set`.
         self._is_set = True
         if self._sleeper is not None:
@@ -160,7 +160,7 @@ class RestartingGreenlet:
 
 
 def spawn_for(owner: Owner, wakeup: Wakeup, step: Callable[[Owner], float | None]) -> RestartingGreenlet:
-    """Run ``step(owner)`` repeatedly in a greenlet, which sleeps on `wakeup` between two steps.
+    """Run ``step(owner)`` repeatedly in a greenlet, which calls ``wakeup.sleep`` between two steps.
 
     The sleeping greenlet has only a weak reference to `owner`, and ends after the garbage collection of `owner`. `step`
     returns the seconds of the next sleep, None to sleep until `wakeup` is set, or a negative number to end the loop.

@@ -19,10 +19,10 @@ def without_none(fields: Document, /, **optional: Value) -> DocumentDict:
 
 
 def plain(value: Value) -> Value:
-    """Copy a mapping of the application and its nested mappings to dicts. Return raw documents without a copy.
+    """Copy a mapping and its nested mappings to dicts. Return raw documents without a copy.
 
-    If the mapping raises an exception, the function raises this exception. With the same mapping,
-    the C encoder of ``bson`` would omit the ``_id``, or raise KeyError.
+    If the mapping raises an exception, the function propagates the exception. The C encoder of
+    ``bson`` would instead omit the ``_id`` or raise KeyError.
     """
     if isinstance(value, Mapping) and not isinstance(value, RawBSONDocument):
         return {name: plain(value[name]) for name in value}

@@ -48,7 +48,7 @@ class InheritedOptions:
 
 
 def has_class_name(class_name: str, value: object) -> bool:
-    """Return True if `class_name` is the name of the class of `value` or of a base class, in gmongo or elsewhere."""
+    """Return True if the class of `value` or a base class is named `class_name`, in any package."""
     return type(value).__name__ == class_name or any(each.__name__ == class_name for each in type(value).__mro__)
 
 
@@ -69,12 +69,12 @@ def options_of(owner: InheritedOptions, class_name: str, overrides: Overrides) -
 
 
 def internals_of(client: Client) -> Client:
-    """Return `client`, or an object whose private attributes raise errors if `client` is not from gmongo."""
+    """Return `client` if it is from gmongo, else an object whose private attributes raise errors."""
     return client if isinstance(client, InheritedOptions) else cast(Client, UnsupportedClient(client))
 
 
 def executor_of(owner: object) -> Executor:
-    """Return the executor of `owner`, or an object that raises errors if `owner` is not from gmongo."""
+    """Return the executor of an `owner` from gmongo, else an executor that rejects operations."""
     return owner._executor if isinstance(owner, InheritedOptions) else cast(Executor, UnsupportedClient(owner))
 
 

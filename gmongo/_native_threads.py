@@ -38,7 +38,7 @@ class _Job:
         try:
             self._watcher.send()
         except Exception:  # if the loop has ended, libev raises ValueError, and libuv raises Exception
-            _jobs.awaited.discard(self)
+            _jobs.watched.discard(self)
 
     def _resume_greenlet(self) -> None:
         self.close()
@@ -47,7 +47,7 @@ class _Job:
 
     def close(self) -> None:
         """Close the watcher. The method does not switch greenlets."""
-        _jobs.awaited.discard(self)
+        _jobs.watched.discard(self)
         watcher, self._watcher = self._watcher, None
         watcher.close()
 
@@ -69,25 +69,25 @@ class _Job:
 
 
 class _Jobs:
-    """Jobs of this process: `running` jobs (at most 32), and jobs with open watchers (`awaited`)."""
+    """Jobs of this process: `running` jobs (at most 32), and jobs with open watchers (`watched`)."""
 
     def __init__(self) -> None:
         self.running: set[_Job] = set()
-        self.awaited: set[_Job] = set()
+        self.watched: set[_Job] = set()
         register_after_fork(self)
 
     def mark_forked(self) -> None:
         """Discard all jobs, because a forked child does not inherit the threads of its parent."""
-        for each in self.awaited:
+        for each in self.watched:
             each.abandon()
-        self.running, self.awaited = set(), set()
+        self.running, self.watched = set(), set()
 
 
 _jobs = _Jobs()
 
 
 def run_in_native_thread(function: Callable[[], T], ref: bool) -> T | Exception:
-    """Run a function in a native thread, and wait for its result or exception.
+    """Run a function in a native thread, wait for its end, and return its result or exception.
 
     If the function creates a hub, the function must destroy this hub. `ref` is True if the wait keeps
     the event loop alive. If 32 jobs are running or no thread can start, gevent's thread pool runs the
@@ -103,7 +103,7 @@ def _start_job(function: Callable[[], object], ref: bool) -> _Job | None:
     """Start a function in a new thread. Return None if the process cannot start a thread."""
     job = _Job(function, ref)
     _jobs.running.add(job)
-    _jobs.awaited.add(job)
+    _jobs.watched.add(job)
     try:
         _start_new_thread(job.run, ())
     except RuntimeError:

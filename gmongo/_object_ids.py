@@ -1,6 +1,6 @@
 """Generator of ObjectIds for documents without an ``_id`` (ObjectId specification).
 
-Identifiers of the same process and second are in ascending order. The driver does not use the
+Identifiers of one process and second ascend until the counter overflows. The driver does not use the
 generator of ``bson``, because its lock takes more time than the encoding of a document.
 """
 

@@ -40,7 +40,7 @@ _PARAMETER_FIELD = re.compile(r":param (\w+):")
 
 
 def describes_parameters(*sources: type | str) -> Callable[[Kind], Kind]:
-    """Decorate a class: add the missing parameters to the docstrings of the class and its public methods.
+    """Decorate a class: complete the parameter descriptions of the class and its public methods.
 
     :param sources: classes and texts, whose ``:param`` fields describe the parameters. A later
         source overrides an earlier source.
@@ -64,8 +64,8 @@ def has_parameters_of(original: Callable[P, object]) -> Callable[[Callable[..., 
 
     def declare(function: Callable[..., R]) -> Callable[P, R]:
         signature = inspect.signature(original)
-        result = function.__annotations__["return"]
-        vars(function)["__signature__"] = signature.replace(return_annotation=result)
+        return_annotation = function.__annotations__["return"]
+        vars(function)["__signature__"] = signature.replace(return_annotation=return_annotation)
         vars(function)["__wrapped__"] = original
         return function
 
@@ -73,7 +73,7 @@ def has_parameters_of(original: Callable[P, object]) -> Callable[[Callable[..., 
 
 
 def read_only(name: str, doc: str) -> Any:
-    """Return a property with the docstring `doc`, whose value is the attribute `name`."""
+    """Return a property that has the docstring `doc` and returns the attribute `name`."""
     return property(attrgetter(name), doc=doc)
 
 
@@ -88,7 +88,7 @@ def _complete_docstring(docstring: str, function: Any, shared: dict[str, str]) -
 
 
 def _split_fields(docstring: str | None) -> list[str]:
-    """Return the text before the first field of a docstring, and each field."""
+    """Split a docstring into a list: the text before the first field, and then each field."""
     return [part.strip() for part in _FIELD_START.split(inspect.cleandoc(docstring or ""))]
 
 

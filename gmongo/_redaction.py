@@ -22,7 +22,7 @@ def redacted(reply: Document, secrets: object, public: Collection[object] = ()) 
     Return a successful reply unchanged.
 
     :param secrets: the secrets that the driver sent: a string, bytes, or a container of strings and bytes.
-    :param public: the values in `secrets` that are not secret, such as the user name.
+    :param public: the values in `secrets` that a message may quote, such as the user name.
     """
     if reply.get("ok"):
         return reply

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 def printable(text: str) -> str:
-    """Escape the unprintable characters of a text, such as control characters, line ends and surrogates."""
+    """Escape unprintable characters: control characters, line ends, surrogates and others."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

@@ -10,11 +10,11 @@ __all__ = ["OIDCCallback", "OIDCCallbackContext", "OIDCCallbackResult", "OIDCIdP
 
 @dataclass
 class OIDCIdPInfo:
-    """Information about the identity provider, which the server sends for a human callback.
+    """Information from the MongoDB server about the identity provider, for a human callback.
 
     :param issuer: the URL of the authorization server.
-    :param clientId: the client ID at the authorization server; None (the default) if the server sent no client ID.
-    :param requestScopes: additional scopes for the authorization server; None (the default) if the server sent none.
+    :param clientId: the client ID at the authorization server; None (the default) if MongoDB sent no client ID.
+    :param requestScopes: additional scopes of the access token; None (the default) if MongoDB sent no scopes.
     """
 
     issuer: str
@@ -29,7 +29,7 @@ class OIDCCallbackContext:
     :param timeout_seconds: the time limit of the callback, in seconds.
     :param username: the user name of the credential. The user name may be empty.
     :param version: the version of the callback interface, which is 1.
-    :param refresh_token: the refresh token that an earlier call of a human callback returned; None by default.
+    :param refresh_token: the refresh token that the previous call of the callback returned; None by default.
     :param idp_info: the information about the identity provider, for a human callback; None by default.
     """
 
@@ -61,8 +61,8 @@ class OIDCCallback(ABC):
     def fetch(self, context: OIDCCallbackContext) -> OIDCCallbackResult:
         """Return an access token. Each wait in this method must let other greenlets run.
 
-        A client never runs two calls concurrently. Specification: Authentication, "MONGODB-OIDC".
+        A client never runs two calls of this method concurrently. Specification: Authentication, "MONGODB-OIDC".
 
-        :param context: the time limit, the user name and the information about the identity provider.
-        :returns: the access token and its lifetime.
+        :param context: the input of the callback, such as the time limit and the user name.
+        :returns: the access token, and optionally its lifetime and a refresh token.
         """

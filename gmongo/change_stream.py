@@ -52,12 +52,12 @@ class ChangeStream(Generic[DocumentType]):
                 print(change["operationType"])
 
     After a failover or a lost connection the stream resumes: the stream opens a new cursor at its
-    resume token. After a timeout, or a :class:`gevent.Timeout` thrown into :meth:`next`, the next
-    call resumes the stream. No change is lost. Several greenlets may share a stream: the stream
-    returns each change to one greenlet. Specification: Change Streams.
+    resume token. After a timeout of :meth:`next`, or a :class:`gevent.Timeout`, the next call of
+    :meth:`next` resumes the stream. A resume loses no change. Several greenlets may share a stream:
+    the stream returns each change to one greenlet. Specification: Change Streams.
 
     :param target: the collection, database or client to watch.
-    :param pipeline: stages such as ``$match`` and ``$project``, which must keep ``_id``; None adds no stages.
+    :param pipeline: stages such as ``$match``. The stages must keep ``_id`` in each change. None adds no stages.
     :param full_document: ``"updateLookup"`` adds the current document to each update; ``"whenAvailable"`` and
         ``"required"`` add the state of the document after the update (MongoDB 6.0). None adds no document.
     :param resume_after: the resume token of a change; the stream starts after this change. None sets no token.
@@ -73,14 +73,14 @@ class ChangeStream(Generic[DocumentType]):
         of the document (MongoDB 6.0). None adds no document.
     :param show_expanded_events: True also reports changes of indexes and the schema (MongoDB 6.0); None by default.
     :param timeout_ms: the time limit for the opening of the stream, and for each iteration including a resume, in
-        milliseconds. 0 means no limit, None uses the limit of the watched object. After a timeout, the next call
-        resumes the stream. If changes are rare, the scan of the oplog may need a higher time limit.
+        milliseconds. 0 means no limit, None uses the limit of the watched object. After a timeout, the next iteration
+        resumes the stream. If changes are rare, the server's scan of the oplog may need a higher time limit.
     :raises TypeError: an option has the wrong type.
     :raises ConfigurationError: `max_await_time_ms` is not less than the time limit of the operation.
     :raises OperationFailure: the server rejected the command, for example because the server is a standalone.
     """
 
-    _closed = True  # True until the constructor has checked all arguments
+    _closed = True  # True before the constructor has checked all arguments, and after `close`
 
     def __init__(
         self,
@@ -186,8 +186,8 @@ class ChangeStream(Generic[DocumentType]):
     def __next__(self) -> DocumentType:
         """Wait for the next change, and return the change. ``timeoutMS`` limits the wait.
 
-        :raises StopIteration: the stream is closed, or the watched collection or database no longer exists.
-        :raises PyMongoError: the server or the network failed, and the resume also failed.
+        :raises StopIteration: the stream is closed, for example because the watched collection no longer exists.
+        :raises PyMongoError: the time limit elapsed, or the stream could not resume after another error.
         """
         outer_deadline = current_deadline()
         with until(self._executor.deadline()):
@@ -202,10 +202,10 @@ class ChangeStream(Generic[DocumentType]):
     def try_next(self) -> DocumentType | None:
         """Return the next change. Send at most one ``getMore``, and return None if the stream then has no change.
 
-        :attr:`resume_token` also advances if no change is available. An application can store the
-        token after each call.
+        :attr:`resume_token` can advance even if no change is available. An application can store
+        the token after each call.
 
-        :raises PyMongoError: the server or the network failed, and the resume also failed.
+        :raises PyMongoError: the time limit elapsed, or the stream could not resume after another error.
         """
         outer_deadline = current_deadline()
         with until(self._executor.deadline()):
@@ -222,8 +222,8 @@ class ChangeStream(Generic[DocumentType]):
         except PyMongoError as error:
             is_own_timeout = error.timeout and current_deadline() != outer_deadline
             if is_own_timeout and not isinstance(error, ServerSelectionTimeoutError):
-                limit = self._executor.own_limit_text
-                message = f"{self._subject}: no change within {limit}; next() may be called again"
+                limit_text = self._executor.own_limit_text
+                message = f"{self._subject}: no change within {limit_text}; next() may be called again"
                 raise NetworkTimeout(message) from error
             raise
         finally:
@@ -232,7 +232,7 @@ class ChangeStream(Generic[DocumentType]):
         return change
 
     def _wait_for_turn(self) -> bool:
-        """Wait until no other greenlet reads the stream. Return False if the other greenlet received no change."""
+        """Wait until no other greenlet reads the stream. Return False early if a greenlet received no change."""
         while self._turn is not None:
             try:
                 if not self._turn.wait(current_deadline()):
@@ -255,7 +255,7 @@ class ChangeStream(Generic[DocumentType]):
         return self._deliver_change()
 
     def _fetch_change(self) -> Value:
-        """Return the next change after at most one `getMore`, or None. Reopen the cursor if necessary."""
+        """Return the next change, or None if at most one `getMore` found no change. Reopen the cursor if necessary."""
         cursor = self._cursor
         if cursor is None or self._interrupted:
             cursor = self._resume()
@@ -280,8 +280,8 @@ class ChangeStream(Generic[DocumentType]):
     def _deliver_change(self) -> Value:
         """Decode the change for the application, and advance the resume position.
 
-        The resume position also advances after a BSON error. After any other error, the next call
-        decodes the same change.
+        The resume position advances even if the decoding raises a BSON error. After any other
+        exception of the decoding, the next call decodes the same change.
         """
         change = self._change
         try:
@@ -320,8 +320,8 @@ class ChangeStream(Generic[DocumentType]):
         token = self._position.token
         if token is None or not self._is_raw:
             return token
-        token = token.raw if isinstance(token, RawBSONDocument) else bson.encode(token)
-        decoded: Document = bson.decode(token, CodecOptions(self._codec_options.document_class))
+        encoded = token.raw if isinstance(token, RawBSONDocument) else bson.encode(token)
+        decoded: Document = bson.decode(encoded, CodecOptions(self._codec_options.document_class))
         return decoded
 
     @property
@@ -348,7 +348,7 @@ class ChangeStream(Generic[DocumentType]):
             self.close()
 
     def _close_in_background(self) -> None:
-        """Let a background greenlet close the cursor and end the session. The method does not switch greenlets."""
+        """Let a background greenlet close the cursor and end an implicit session. Do not switch greenlets."""
         if not self._closed and self._cursor is not None:
             self._closed = True
             self._cursor.drop()
@@ -393,7 +393,7 @@ class _Watched(Generic[Stream]):
     _stream_class: type[Stream]
 
     def _stream_target(self) -> tuple[Collection[Value], str | int]:
-        """Return the collection whose options the stream uses, and the target of the aggregation."""
+        """Return two values: the collection whose options the stream uses, and the target of ``aggregate``."""
         raise NotImplementedError
 
     def __next__(self) -> NoReturn:

@@ -57,7 +57,7 @@ class ClientOptions(InheritedOptions):
 
     :param host: a host, a URI, or a list of hosts. The list may contain one URI.
     :param port: the port of each host that is given without a port; None means 27017.
-    :param keywords: options that override the options of the URI. A keyword must not be less secure than the URI.
+    :param keywords: options that override the options of the URI. No keyword may weaken the security of the URI.
     :param silent: True disables logs, events, traces and metrics of the client; False by default.
     :raises ConfigurationError: an option is invalid or contradicts another option; or `host` contains several URIs.
     """
@@ -104,22 +104,22 @@ class ClientOptions(InheritedOptions):
         if not entities:
             raise ConfigurationError("host must name at least one host, was an empty list")
         seeds: dict[Address, None] = {}
-        uri: DocumentDict | None = None
+        parsed_uri: DocumentDict | None = None
         for entity in entities:
             if not _is_uri(entity):
                 seeds.update(dict.fromkeys(parse_hosts(entity, port)))
                 continue
-            if uri is not None:
+            if parsed_uri is not None:
                 raise ConfigurationError("host must not contain several URIs: one URI may name several hosts")
             srv_options = {name: value for name, value in keywords.items() if name.startswith("srv")}
-            uri = read_uri(entity, port, warn=True, srv_options=srv_options, resolve=False)
-            seeds.update(dict.fromkeys(uri["nodelist"]))
-        if uri is None:
+            parsed_uri = read_uri(entity, port, warn=True, srv_options=srv_options, resolve=False)
+            seeds.update(dict.fromkeys(parsed_uri["nodelist"]))
+        if parsed_uri is None:
             return tuple(seeds), None, Options(keywords), None
-        self._username = uri["username"] if self._username is None else self._username
-        self._password = uri["password"] if self._password is None else self._password
-        merged = Options({**uri["options"], **overriding_options(keywords, uri["own"])})
-        return tuple(seeds), uri["database"], merged, uri["fqdn"]
+        self._username = parsed_uri["username"] if self._username is None else self._username
+        self._password = parsed_uri["password"] if self._password is None else self._password
+        merged = Options({**parsed_uri["options"], **overriding_options(keywords, parsed_uri["own"])})
+        return tuple(seeds), parsed_uri["database"], merged, parsed_uri["fqdn"]
 
     def _checked_credential(self, seeds: Sequence[Address], merged: Options) -> Credential | None:
         """Check that the options and the seeds do not contradict each other, and return the credential."""
@@ -232,13 +232,13 @@ class ClientOptions(InheritedOptions):
     def pool_options(self) -> pool_options.PoolOptions:
         """The options of each connection pool."""
         get = self.merged.get
-        pool = self._create_pool_settings()
+        settings = self._create_pool_settings()
         return pool_options.PoolOptions(
-            max_pool_size=get("maxpoolsize", pool.max_pool_size),
-            min_pool_size=pool.min_pool_size,
-            max_idle_time_seconds=pool.max_idle_time,
-            max_connecting=pool.max_connecting,
-            wait_queue_timeout=pool.wait_queue_timeout,
+            max_pool_size=get("maxpoolsize", settings.max_pool_size),
+            min_pool_size=settings.min_pool_size,
+            max_idle_time_seconds=settings.max_idle_time,
+            max_connecting=settings.max_connecting,
+            wait_queue_timeout=settings.wait_queue_timeout,
             connect_timeout=get("connecttimeoutms", _DEFAULT_CONNECT_TIMEOUT),
             socket_timeout=get("sockettimeoutms"),
             tls_allow_invalid_hostnames=bool(get("tlsallowinvalidhostnames") or get("tlsinsecure")),
@@ -247,7 +247,7 @@ class ClientOptions(InheritedOptions):
             server_api=self.server_api,
             load_balanced=self.load_balanced,
             metadata=self.metadata(),
-            non_default_options=pool.specified,
+            non_default_options=settings.specified,
         )
 
     def metadata(self) -> DocumentDict:
@@ -278,7 +278,7 @@ class ClientOptions(InheritedOptions):
     def topology(self, connection_made: Callable[[Address, float], None] | None = None) -> TopologySettings:
         """Return the settings of the topology.
 
-        :param connection_made: a function that receives the address and the seconds of each connection set-up.
+        :param connection_made: a callback that receives the address and the set-up time (seconds) of a connection.
         """
         return TopologySettings(
             seeds=self.seeds,
@@ -377,11 +377,11 @@ def _check_mechanism_without_tls(credential: Credential, seeds: Sequence[Address
 
 def _select_compressors(compressors: Sequence[str]) -> tuple[str, ...]:
     """Return the compressors whose library is installed. Warn about the other compressors."""
-    missing = {name: missing_package(name) for name in compressors}
-    for name, package in missing.items():
+    missing_packages = {name: missing_package(name) for name in compressors}
+    for name, package in missing_packages.items():
         if package is not None:
             notice(f"compressors: {name!r} is not used, because its library is not installed (pip install {package})")
-    return tuple(name for name in compressors if missing[name] is None)
+    return tuple(name for name in compressors if missing_packages[name] is None)
 
 
 def _build_server_api_fields(api: ServerApi | None) -> DocumentDict:

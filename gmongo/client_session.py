@@ -76,7 +76,7 @@ class SessionOptions:
 
     :param causal_consistency: True lets reads see the effects of earlier operations of the session.
         None (the default) means the opposite of `snapshot`.
-    :param default_transaction_options: the options of transactions; None (the default) uses the client's options.
+    :param default_transaction_options: the defaults for transactions; None (the default) uses the client's options.
     :param snapshot: True lets all reads see the data as of the first read (MongoDB 5.0); False by default.
     :param default_timeout_ms: the time limit of ``with_transaction``, and of each commit, abort and end of the session,
         in milliseconds. 0 means no limit, None (the default) uses the client's ``timeoutMS``.
@@ -141,7 +141,7 @@ class ClientSession:
 
     @property
     def has_ended(self) -> bool:
-        """True after a call of :meth:`end_session`."""
+        """True after :meth:`end_session`, or after the ``with`` block of the session."""
         return self._state.has_ended
 
     @property
@@ -151,14 +151,14 @@ class ClientSession:
 
     @property
     def operation_time(self) -> Timestamp | None:
-        """The operation time of the last operation, or None (see :meth:`advance_operation_time`)."""
+        """The newest operation time that the session knows, or None (see :meth:`advance_operation_time`)."""
         return self._state.operation_time
 
     def advance_cluster_time(self, cluster_time: Document) -> None:
         """Set the cluster time of this session to `cluster_time`, if `cluster_time` is newer.
 
-        After this method and :meth:`advance_operation_time` have received the times of a source
-        session, reads of this session also see the operations of the source session. Specifications:
+        Pass the times of a source session to this method and to :meth:`advance_operation_time`. Reads
+        of this session then see the effects of operations of the source session. Specifications:
         Driver Sessions (section "advanceClusterTime") and Causal Consistency.
 
         :param cluster_time: the :attr:`cluster_time` of the source session.
@@ -197,8 +197,8 @@ class ClientSession:
         """Start a transaction on a replica set or a sharded cluster. The method sends no command.
 
         In a ``with`` statement, the end of the block commits the transaction. An exception that leaves the block aborts
-        the transaction. If the server has aborted the transaction because of an error, the commit fails with
-        NoSuchTransaction. Specification: Transactions, "startTransaction".
+        the transaction. If the server has aborted the transaction because of an error, the commit fails with the
+        server error NoSuchTransaction. Specification: Transactions, "startTransaction".
 
         :returns: a context manager that commits or aborts the transaction.
         :raises InvalidOperation: a transaction is in progress, the session has ended, or the session reads snapshots.
@@ -226,7 +226,7 @@ class ClientSession:
             raise
 
     def _merge_transaction_options(self, options: TransactionOptions) -> TransactionSettings:
-        """Return the settings. For each option that is None, use the session's default, or else the client's option."""
+        """Return the settings. For a missing option, use the default of the session or else of the client, if any."""
         defaults = self._options.default_transaction_options or TransactionOptions()
         client = self._client
         write_concern = options.write_concern or defaults.write_concern or client.write_concern
@@ -240,7 +240,7 @@ class ClientSession:
         )
 
     def commit_transaction(self, timeout_ms: float | None = None) -> None:
-        """Commit the transaction. After a failure, call the method again to find out whether the commit succeeded.
+        """Commit the transaction. After a failure, a second call finds out whether the commit succeeded.
 
         Specification: Transactions, "commitTransaction".
 
@@ -252,7 +252,7 @@ class ClientSession:
         self._ending.commit(self._start_deadline(timeout_ms))
 
     def abort_transaction(self, timeout_ms: float | None = None) -> None:
-        """Abort the transaction. Ignore errors, because the server later aborts the transaction itself.
+        """Abort the transaction. Ignore errors of the command, because the server later aborts the transaction itself.
 
         Specification: Transactions, "abortTransaction".
 
@@ -350,7 +350,7 @@ class ClientSession:
             self._executor.transaction_ended(state.transaction, error)
 
     def _abort_at_close(self) -> None:
-        """Let the session reaper abort an open transaction. The method does not switch greenlets."""
+        """Let the session reaper abort a transaction in progress when the client closes. Do not switch greenlets."""
         if self._state.transaction.state is State.IN_PROGRESS and not self._state.is_used_elsewhere:
             self._ending.abort_on_server()
 
@@ -369,7 +369,7 @@ class ClientSession:
         self._end_session(error)
 
     def __del__(self) -> None:
-        # This method must not do I/O or switch. `_ending` is missing if the constructor failed.
+        # This method must not do I/O or switch greenlets. `_ending` is missing if the constructor failed.
         ending = getattr(self, "_ending", None)
         if ending is not None and not self._state.has_ended:
             ending.end_in_background()

@@ -76,12 +76,12 @@ class Collation:
     Specification: Collation. The parameters have the names of the fields in the specification.
 
     :param locale: an ICU locale such as ``"fr_CA"``, or ``"simple"`` for comparison of bytes.
-    :param caseLevel: True also compares case at strength 1 and 2.
-    :param caseFirst: the order of upper case and lower case: a value of :class:`CollationCaseFirst`.
-    :param strength: the level of comparison: a value of :class:`CollationStrength`.
+    :param caseLevel: True includes case in the comparison at strength 1 or 2.
+    :param caseFirst: the order of upper case and lower case, as a value of :class:`CollationCaseFirst`.
+    :param strength: the level of comparison, as a value of :class:`CollationStrength`.
     :param numericOrdering: True compares sequences of digits as numbers.
-    :param alternate: the treatment of spaces and punctuation: a value of :class:`CollationAlternate`.
-    :param maxVariable: the characters to which ``"shifted"`` applies: a value of :class:`CollationMaxVariable`.
+    :param alternate: the treatment of spaces and punctuation, as a value of :class:`CollationAlternate`.
+    :param maxVariable: the characters to which ``"shifted"`` applies, as a value of :class:`CollationMaxVariable`.
     :param normalization: True converts strings to Unicode normal form before the comparison.
     :param backwards: True compares accents from the end of the string, as in some French dictionaries.
     :param kwargs: further fields of the collation document, such as ``version`` in a document from a server.
@@ -134,10 +134,10 @@ class Collation:
 
 
 def validate_collation_or_none(value: Collation | Document | None) -> DocumentDict | None:
-    """Return the collation document of a collation, or None.
+    """Return the document of a collation, or None if `value` is None.
 
     :param value: a :class:`Collation`, a collation document, or None.
-    :raises TypeError: `value` is neither a collation nor a mapping.
+    :raises TypeError: `value` is not a collation, a mapping or None.
     """
     if value is None:
         return None

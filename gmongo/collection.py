@@ -67,7 +67,7 @@ _Filter = Document
 _CollationIn: TypeAlias = Document | Collation | None
 _ORDERED_FIELDS = {"ordered": True}
 _MATCH_ALL: Document = {}
-# The default values of the options of find_one(). With these values, find_one() usually creates no Cursor.
+# Default values of the parameters of find_one(). With these values, only a legacy query (`$query`) needs a Cursor.
 _DEFAULT_OPTIONS_OF_FIND_ONE = (Cursor.__init__.__defaults__ or ())[1:]
 _FORBIDDEN_FIELDS_OF_AGGREGATE = ("aggregate", "explain", "pipeline")
 # The order of the keys of an index is significant, and existing programs expect SON documents.
@@ -252,7 +252,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param document: a mapping or a :class:`~bson.raw_bson.RawBSONDocument`. The driver adds an
             :class:`~bson.objectid.ObjectId` to a mapping that has no ``_id``.
-        :returns: a result, whose attribute `inserted_id` is the ``_id`` of the document.
+        :returns: a result, whose attribute `inserted_id` is the ``_id`` of the document, or None for a raw document.
         :raises TypeError: `document` is not a mapping.
         :raises DuplicateKeyError: another document has an equal ``_id``, or an equal value in a unique index.
         :raises WriteError: the server rejected the document, for example because the document failed the validation.
@@ -280,7 +280,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             [2, 3]
 
         :param documents: a non-empty list or another iterable. :meth:`insert_one` describes the possible documents.
-        :param ordered: True (the default) stops at the first error. False inserts all documents, in any order.
+        :param ordered: True (the default) stops at the first error. False attempts all inserts, in any order.
         :returns: a result with the ``_id`` of each document that is not a raw document, in the order of the documents.
         :raises TypeError: `documents` is not an iterable of mappings, or `documents` is an empty list.
         :raises InvalidOperation: the iterable returned no document.
@@ -293,7 +293,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         for document in with_checkpoints(documents):
             check_is_mapping("document", document)
             inserted_id = ensure_id(document)
-            # The result has no _id of a raw document, because the driver does not decode raw documents.
+            # The result omits the _id of a raw document, because the driver does not decode raw documents.
             if inserted_id is not None or not isinstance(document, RawBSONDocument):
                 ids.append(inserted_id)
             elements.append(document)
@@ -330,8 +330,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             (1, 1)
 
         :param sort: the order that determines the first match, as for :meth:`find` (MongoDB 8.0); None by default.
-        :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
-        :raises ValueError: `update` is empty, or does not begin with an operator.
+        :returns: a result with the numbers of matched and modified documents, and the ``_id`` of an inserted document.
+        :raises ValueError: `update` is empty, or is a mapping that does not begin with an operator.
         :raises DuplicateKeyError: the updated document would violate a unique index.
         :raises WriteError: the server rejected the update, for example because the document failed the validation.
         """
@@ -354,10 +354,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ) -> UpdateResult:
         """Update all documents that match `filter`.
 
-        The driver does not retry this operation, because an update of many documents is not a retryable write.
+        After a network error or an election, the driver does not retry this operation, which is not a retryable write.
 
-        :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
-        :raises ValueError: `update` is empty, or does not begin with an operator.
+        :returns: a result with the numbers of matched and modified documents, and the ``_id`` of an inserted document.
+        :raises ValueError: `update` is empty, or is a mapping that does not begin with an operator.
         :raises DuplicateKeyError: an update would violate a unique index. The earlier updates remain in effect.
         :raises WriteError: the server rejected the update of a document. The earlier updates remain in effect.
         """
@@ -381,7 +381,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         """Replace the first document that matches `filter`, and keep its ``_id``.
 
         :param sort: the order that determines the first match, as for :meth:`find` (MongoDB 8.0); None by default.
-        :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
+        :returns: a result with the numbers of matched and modified documents, and the ``_id`` of an inserted document.
         :raises ValueError: `replacement` begins with an update operator.
         :raises DuplicateKeyError: another document has an equal value in a unique index.
         :raises WriteError: the server rejected the replacement, for example because the validation failed.
@@ -450,8 +450,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ) -> DeleteResult:
         """Delete all documents that match `filter`.
 
-        The driver does not retry this operation, because a deletion of many documents is not a retryable write. To
-        delete all documents and indexes of the collection, :meth:`drop` is faster.
+        After a network error or an election, the driver does not retry this operation, which is not a retryable write.
+        :meth:`drop` deletes all documents faster, but also drops the indexes.
 
         :returns: a result with the number of deleted documents.
         """
@@ -503,7 +503,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             :class:`~gmongo.operations.UpdateOne`, :class:`~gmongo.operations.UpdateMany`,
             :class:`~gmongo.operations.ReplaceOne`, :class:`~gmongo.operations.DeleteOne` and
             :class:`~gmongo.operations.DeleteMany`.
-        :param ordered: True (the default) stops at the first error. False runs all writes, in any order.
+        :param ordered: True (the default) stops at the first error. False attempts all writes, in any order.
         :returns: a result with the total numbers of written documents, and with the ``_id`` of each upserted document.
         :raises TypeError: `requests` is not a list, or an element of `requests` is not a write model.
         :raises InvalidOperation: `requests` is empty.
@@ -631,10 +631,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param filter: a query, or the ``_id`` of the document. Any value except a mapping or None is
             an ``_id``. None and ``{}`` match every document.
-        :param limit: a parameter that the method ignores, because the limit is always 1.
-        :param no_cursor_timeout: a parameter that the method ignores, because no cursor stays open on the server.
-        :param cursor_type: a parameter that must have its default, because no cursor stays open on the server.
-        :param batch_size: a parameter that the method ignores, because the result has at most one document.
+        :param limit: a parameter without effect, because the limit is always 1.
+        :param no_cursor_timeout: a parameter without effect, because no cursor stays open on the server.
+        :param cursor_type: NON_TAILABLE (the default), because the server rejects a tailable cursor with one batch.
+        :param batch_size: a parameter without effect, because the result has at most one document.
         :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
         :raises InvalidOperation: `min` or `max` is set without `hint`.
         """
@@ -692,8 +692,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ) -> DocumentType | None:
         """Replace the first document that matches `filter`, and return the original or the new document.
 
-        :returns: the original or the new document, or None if no document matches. With
-            :attr:`ReturnDocument.BEFORE`, the result of an upsert is also None.
+        :returns: the document that `return_document` selects. If no document matches, the result is None,
+            except after an upsert with :attr:`ReturnDocument.AFTER`.
         :raises ValueError: `replacement` begins with an update operator.
         :raises DuplicateKeyError: another document has an equal value in a unique index.
         """
@@ -724,9 +724,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             ... )
             {'_id': 'orders', 'n': 1}
 
-        :returns: the original or the new document, or None if no document matches. With
-            :attr:`ReturnDocument.BEFORE`, the result of an upsert is also None.
-        :raises ValueError: `update` is empty, or does not begin with an operator.
+        :returns: the document that `return_document` selects. If no document matches, the result is None,
+            except after an upsert with :attr:`ReturnDocument.AFTER`.
+        :raises ValueError: `update` is empty, or is a mapping that does not begin with an operator.
         :raises DuplicateKeyError: the updated document would violate a unique index.
         """
         update = checked_update(update)
@@ -799,7 +799,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param kwargs: ``maxTimeMS`` (in milliseconds), and further fields of the ``count`` command.
         :returns: the number of documents, which is 0 if the collection does not exist.
-        :raises ConfigurationError: `kwargs` contains a session. The method does not support sessions.
+        :raises ConfigurationError: `kwargs` contains ``session``. The method does not support sessions.
         """
         if "session" in kwargs:
             raise ConfigurationError("estimated_document_count does not support sessions")
@@ -855,15 +855,15 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             [{'_id': 'a', 'count': 2}, {'_id': 'b', 'count': 1}]
 
         The method sends the command immediately, to a server that the read preference selects. A
-        pipeline that ends in ``$out`` or ``$merge`` is a write: the driver applies the write concern,
-        and does not retry the pipeline. If all servers have MongoDB 5.0 or newer, a secondary can run
-        such a pipeline.
+        pipeline that ends in ``$out`` or ``$merge`` is a write. The driver applies the write concern, and
+        does not retry such a pipeline after a network error or an election. If all servers have MongoDB
+        5.0 or newer, a secondary can run the pipeline.
 
-        :param kwargs: ``batchSize`` (the number of documents in each batch) and ``maxAwaitTimeMS`` (the server's wait
-            for a change of a ``$changeStream``, in milliseconds). Further keywords are fields of the ``aggregate``
-            command, such as ``allowDiskUse``, ``maxTimeMS`` (in milliseconds), ``collation`` and ``hint``.
-        :raises TypeError: `pipeline` is not a list.
-        :raises ConfigurationError: `kwargs` contains ``aggregate``, ``pipeline`` or ``explain``.
+        :param kwargs: ``batchSize`` (the number of documents in each batch) and ``maxAwaitTimeMS`` (the server's
+            maximum wait for an event of a ``$changeStream``, in milliseconds). Further keywords are ``aggregate``
+            command fields, such as ``allowDiskUse``, ``maxTimeMS`` (in milliseconds), ``collation`` and ``hint``.
+        :raises TypeError: `pipeline` is neither a list nor a tuple.
+        :raises ConfigurationError: `kwargs` contains ``aggregate`` or ``explain``.
         """
         fields = without_none(kwargs, let=checked_let(let), comment=comment)
         timeouts = (timeout_ms, timeout_mode)
@@ -882,8 +882,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param kwargs: the options of :meth:`aggregate`, including ``let``.
         :returns: a cursor whose items are ``bytes``. Each item consists of the encoded documents of one batch.
-        :raises TypeError: `pipeline` is not a list.
-        :raises ConfigurationError: `kwargs` contains ``aggregate``, ``pipeline`` or ``explain``.
+        :raises TypeError: `pipeline` is neither a list nor a tuple.
+        :raises ConfigurationError: `kwargs` contains ``aggregate`` or ``explain``.
         """
         fields = without_none(kwargs, comment=comment)
         timeouts = (timeout_ms, timeout_mode)
@@ -996,11 +996,11 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ) -> str:
         """Create an Atlas Search index.
 
-        The server builds the index after the reply. :meth:`list_search_indexes` shows when the index is ready.
+        The server builds the index after the reply. :meth:`list_search_indexes` shows whether the index is ready.
 
         :param model: a :class:`~gmongo.operations.SearchIndexModel`, or a mapping with the parameters of that class.
         :returns: the name of the index.
-        :raises TypeError: `model` is not a search index model, or contains unknown parameters.
+        :raises TypeError: `model` is neither a search index model nor a mapping with a ``definition``.
         """
         if not isinstance(model, SearchIndexModel):
             model = SearchIndexModel(**model)
@@ -1069,7 +1069,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         if "pipeline" in kwargs:
             raise ConfigurationError("list_search_indexes() creates the pipeline; the option pipeline is not allowed")
         pipeline = [{"$listSearchIndexes": {} if name is None else {"name": name}}]
-        # Search indexes support no read concern. Call the method of Collection, because a subclass
+        # Search indexes support no read concern. Call the `with_options` of Collection, because a subclass
         # may override the method with different parameters.
         without_read_concern: Collection[Value] = Collection.with_options(self, read_concern=ReadConcern())
         return without_read_concern.aggregate(pipeline, session, comment=comment, **kwargs)
@@ -1113,7 +1113,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     def _database_with_options(self) -> Database[Value]:
         """The database with the write concern and the time limit of the collection.
 
-        If the time limit is None, do not set the option `timeout_ms`, because a database of PyMongo has no such option.
+        If the time limit is None, `timeout_ms` stays unset, because a database of PyMongo has no such option.
         """
         database = self._database.with_options(write_concern=self._write_concern)
         return database if self._timeout_ms is None else database.with_options(timeout_ms=self._timeout_ms)
@@ -1134,7 +1134,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         return hash((self._database, self._name))
 
     @property
-    # PyMongo's collection has this private name, and subclasses in other libraries use the name.
+    # PyMongo's Collection has this private attribute, and subclasses in other libraries use the attribute.
     def _Collection__database(self) -> Database[Value]:
         return self._database
 
@@ -1143,7 +1143,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
 
 def aggregate_cursor(
-    kind: type[CursorClass],
+    cursor_class: type[CursorClass],
     collection: Collection[Value],
     target: str | int,
     pipeline: Sequence[Document],
@@ -1152,11 +1152,11 @@ def aggregate_cursor(
     decoding: CodecOptions[Value] | None = None,
     timeouts: tuple[float | None, str | None] = (None, None),
 ) -> CursorClass:
-    """Run a pipeline over a collection or a database, and return a cursor of the class `kind`.
+    """Run a pipeline over a collection or a database, and return a cursor of the class `cursor_class`.
 
     :param target: the name of the collection, or 1 for the database of `collection`.
     :param decoding: the codec options of the result; None uses the collection's options.
-    :param timeouts: the values of `timeout_ms` and `timeout_mode`.
+    :param timeouts: the pair ``(timeout_ms, timeout_mode)``.
     """
     if not isinstance(pipeline, (list, tuple)):
         raise TypeError(f"pipeline must be a list, not an instance of {type(pipeline).__name__}")
@@ -1171,17 +1171,17 @@ def aggregate_cursor(
     if writes_result(pipeline):
         context = context.replace(selector=_choose_write_selector(collection))
     operation = Aggregate(
-        context, target, pipeline, fields, collection._acknowledged, batch_size, decoding, raw=kind._raw
+        context, target, pipeline, fields, collection._acknowledged, batch_size, decoding, raw=cursor_class._raw
     )
     awaits = bool(pipeline) and "$changeStream" in pipeline[0]
     options = (batch_size or 0, max_await_time_ms, fields.get("comment"), *timeouts, awaits, awaits)
-    cursor = kind._run(collection, operation, session, *options)
+    cursor = cursor_class._run(collection, operation, session, *options)
     cursor._awaits = awaits
     return cursor
 
 
 def _convert_options(fields: DocumentDict) -> None:
-    """Convert the options `collation` and `hint` to command fields. Remove an option of None."""
+    """Convert the options `collation` and `hint` to command fields. Remove an option whose value is None."""
     for name, convert in (("collation", validate_collation_or_none), ("hint", checked_hint)):
         if fields.get(name) is None:
             fields.pop(name, None)
@@ -1190,7 +1190,7 @@ def _convert_options(fields: DocumentDict) -> None:
 
 
 def _choose_write_selector(collection: Collection[Value]) -> Selector:
-    """Return the read preference for a pipeline that writes: the primary if a server is older than MongoDB 5.0."""
+    """Return the read preference of the collection, or `WRITABLE` if a server is older than MongoDB 5.0."""
     topology = internals_of(collection.database.client)._topology
     if collection.read_preference.mode == WRITABLE.mode:
         return collection.read_preference
@@ -1199,8 +1199,8 @@ def _choose_write_selector(collection: Collection[Value]) -> Selector:
     if topology.settings.load_balanced:
         return collection.read_preference
     wire_version = topology.description.common_wire_version
-    supported = wire_version is not None and wire_version >= wire_versions.AGGREGATE_WRITES_ON_SECONDARY
-    return collection.read_preference if supported else WRITABLE
+    is_supported = wire_version is not None and wire_version >= wire_versions.AGGREGATE_WRITES_ON_SECONDARY
+    return collection.read_preference if is_supported else WRITABLE
 
 
 def _build_write_fields(bypass: bool | None, let: Document | None, comment: Value) -> Document:

@@ -1,4 +1,4 @@
-"""Cursors over the results of commands, such as aggregations and lists of collections or indexes."""
+"""Cursors over the results of commands such as `aggregate`, `listCollections` and `listIndexes`."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ class CommandCursor(Generic[DocumentType]):
 
     :meth:`.Collection.aggregate`, :meth:`.Database.cursor_command` and other methods create the cursor.
 
-    An iteration may raise the exceptions of every operation (see :class:`~gmongo.collection.Collection`), and
-    :class:`~gmongo.errors.CursorNotFound` if the server no longer has the cursor. :meth:`close` and the end of a
-    ``with`` statement close the cursor on the server immediately. The driver closes a dropped cursor
-    in the background. Specification: Find, getMore and killCursors commands.
+    An iteration may raise the exceptions that all operations may raise (see :class:`~gmongo.collection.Collection`),
+    and :class:`~gmongo.errors.CursorNotFound` if the server no longer has the cursor. :meth:`close` and the end of a
+    ``with`` statement close the cursor on the server immediately. The driver closes a garbage-collected cursor in
+    the background. Specification: Find, getMore and killCursors commands.
 
     :param collection: the collection whose codec options decode the documents.
     :param cursor_info: the field ``cursor`` of the reply, with the fields ``id``, ``ns`` and ``firstBatch``.
-    :param address: the address of the server that has the cursor, as host and port.
-    :param batch_size: the number of documents in each later batch; 0 (the default) lets the server choose.
-    :param max_await_time_ms: the maximum wait of the server for a document, in milliseconds; None uses its default.
+    :param address: the address of the server that has the cursor, as a pair of host and port.
+    :param batch_size: the maximum number of documents in each later batch; 0 (the default) lets the server choose.
+    :param max_await_time_ms: the server's maximum wait for a document, in milliseconds; None uses the server's default.
     :param session: the session of the ``getMore`` commands; None (the default) uses an implicit session.
     :param comment: the comment of the ``getMore`` commands; None by default.
     """
@@ -77,12 +77,12 @@ class CommandCursor(Generic[DocumentType]):
         executor: Executor,
         reply: CursorReply,
         session: SessionHandle | None,
-        decoding: CodecOptions[Value],
+        codec_options: CodecOptions[Value],
         options: DocumentDict,
     ) -> None:
         self._collection = collection
         cursor_killer = collection.database.client._cursor_killer
-        self._cursor = ServerCursor(executor, cursor_killer, reply, session, decoding, raw=self._raw, **options)
+        self._cursor = ServerCursor(executor, cursor_killer, reply, session, codec_options, raw=self._raw, **options)
 
     @classmethod
     def _run(
@@ -140,7 +140,7 @@ class CommandCursor(Generic[DocumentType]):
 
     @property
     def address(self) -> Address | None:
-        """The address of the server that has the cursor, as host and port."""
+        """The address of the server that has the cursor, as a pair of host and port."""
         return self._cursor.resources.address
 
     @property
@@ -150,9 +150,9 @@ class CommandCursor(Generic[DocumentType]):
         return session if isinstance(session, ClientSession) else None
 
     def batch_size(self, batch_size: int) -> CommandCursor[DocumentType]:
-        """Set the number of documents in each later batch. The batch size does not change the result.
+        """Set the maximum number of documents in each later batch. The batch size does not change the result.
 
-        :param batch_size: the number of documents in a batch; 0 lets the server choose.
+        :param batch_size: the maximum number of documents; 0 lets the server choose, and 1 means 2 (as in PyMongo).
         :returns: this cursor.
         :raises TypeError: `batch_size` is not an integer.
         :raises ValueError: `batch_size` is negative.
@@ -183,7 +183,7 @@ class CommandCursor(Generic[DocumentType]):
         return self
 
     def __iter__(self) -> Iterator[DocumentType]:
-        """Return an iterator over the remaining documents, like the iterator of a :class:`~gmongo.cursor.Cursor`."""
+        """Return an iterator over the remaining documents. Several greenlets may share the iterator."""
         return chain.from_iterable(document_runs(self))
 
     def _server_cursor(self) -> ServerCursor:
@@ -263,7 +263,7 @@ def checked_integer(name: str, value: object) -> int:
 
 
 def checked_non_negative(name: str, value: object) -> int:
-    """Return `value`, or raise TypeError or ValueError if `value` is not an integer of at least 0."""
+    """Return `value`. Raise TypeError if `value` is not an integer, or ValueError if `value` is negative."""
     number = checked_integer(name, value)
     if number < 0:
         raise ValueError(f"{name} must be >= 0, not {number}")

@@ -83,14 +83,14 @@ class Cursor(Generic[DocumentType]):
     :class:`TypeError` for an argument of a wrong type. Several greenlets may share a cursor: the cursor
     returns each document to one greenlet.
 
-    An iteration may raise the exceptions of every operation (see :class:`~gmongo.collection.Collection`), and
-    :class:`~gmongo.errors.CursorNotFound` if the server no longer has the cursor. :meth:`close` and the end of a
-    ``with`` statement close the cursor on the server immediately. The driver closes a dropped cursor in the background.
-    Specifications: Find, getMore and killCursors commands, and CRUD API (section "Read").
+    An iteration may raise the exceptions that all operations may raise (see :class:`~gmongo.collection.Collection`),
+    and :class:`~gmongo.errors.CursorNotFound` if the server no longer has the cursor. :meth:`close` and the end of a
+    ``with`` statement close the cursor on the server immediately. The driver closes a garbage-collected cursor in
+    the background. Specifications: Find, getMore and killCursors commands, and CRUD API (section "Read").
 
     :param collection: the collection that the cursor queries.
     :param filter: a query; None (the default) or ``{}`` matches every document.
-    :param projection: a list of names, or a mapping such as ``{"title": 1, "_id": 0}``; None means all fields.
+    :param projection: a list of field names, or a mapping such as ``{"title": 1, "_id": 0}``; None means all fields.
     :param skip: the number of documents that the server skips; 0 by default.
     :param limit: the maximum number of documents; 0 (the default) means no limit; a negative number means one batch.
     :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
@@ -98,7 +98,7 @@ class Cursor(Generic[DocumentType]):
     :param sort: a list of ``(field, direction)`` pairs, or a mapping; None (the default) does not sort the documents.
     :param allow_partial_results: True allows partial results if shards are unreachable; False by default.
     :param oplog_replay: a flag that has no effect since MongoDB 4.4; False by default.
-    :param batch_size: the number of documents in each batch; 0 (the default) lets the server choose.
+    :param batch_size: the maximum number of documents in each batch; 0 (the default) lets the server choose.
     :param collation: a ``Collation`` or an equivalent mapping; None (the default) uses the collection's collation.
     :param hint: an index name, or the keys as for ``create_index``; None (the default) sets no hint.
     :param max_scan: an option that current servers do not support; None by default.
@@ -280,9 +280,9 @@ class Cursor(Generic[DocumentType]):
         return self
 
     def batch_size(self, batch_size: int) -> Cursor[DocumentType]:
-        """Set the number of documents in each batch. The batch size does not change the result.
+        """Set the maximum number of documents in each batch. The batch size does not change the result.
 
-        :param batch_size: the number of documents in a batch; 0 lets the server choose.
+        :param batch_size: the maximum number of documents in a batch; 0 lets the server choose.
         :raises ValueError: `batch_size` is negative.
         """
         self._check_unsent()
@@ -297,9 +297,9 @@ class Cursor(Generic[DocumentType]):
             for order in orders.find(batch_size=1000).read_ahead():
                 handle(order)
 
-        A driver greenlet sends each ``getMore`` as soon as the limits allow the next batch. The fetched batches stay in
-        memory, mostly undecoded, until the application reads them, closes or drops the cursor, or an error occurs. If a
-        ``getMore`` fails, the cursor raises the error after the documents of all earlier batches.
+        A driver greenlet sends each ``getMore`` as soon as `batches` and `max_bytes` allow the next batch. The
+        fetched batches stay in memory, mostly undecoded, until the application reads the batches or closes the
+        cursor. If a ``getMore`` fails, the cursor raises the error after the documents of all earlier batches.
 
         :param batches: the maximum number of batches that the driver fetches in advance; 1 by default.
         :param max_bytes: the maximum total size of these batches in bytes, 32 MiB by default. The driver assumes that
@@ -347,7 +347,7 @@ class Cursor(Generic[DocumentType]):
         return self._set_option("maxTimeMS", limit)
 
     def max_await_time_ms(self, max_await_time_ms: int | None) -> Cursor[DocumentType]:
-        """Set the maximum time that the server waits for a new document, in a cursor of type ``TAILABLE_AWAIT``.
+        """Set the server's maximum wait for a new document. Only cursors of type ``TAILABLE_AWAIT`` use the limit.
 
         :param max_await_time_ms: the waiting time in milliseconds; None uses the server's default (1,000 ms).
         :raises ValueError: `max_await_time_ms` is negative.
@@ -367,7 +367,7 @@ class Cursor(Generic[DocumentType]):
         return self._set_option("maxScan", max_scan)
 
     def max(self, spec: Bound) -> Cursor[DocumentType]:
-        """Restrict the result to index keys below `spec`. The method :meth:`hint` must set the index.
+        """Restrict the result to index keys below `spec`. The query needs a :meth:`hint` that names the index.
 
         :param spec: a mapping of fields to values, or ``(field, value)`` pairs, in the order of the index keys.
         :raises InvalidOperation: the hint is missing at the first iteration.
@@ -375,7 +375,7 @@ class Cursor(Generic[DocumentType]):
         return self._set_option("max", _checked_bound("max", spec) or None)
 
     def min(self, spec: Bound) -> Cursor[DocumentType]:
-        """Restrict the result to index keys at or above `spec`. The method :meth:`hint` must set the index.
+        """Restrict the result to index keys at or above `spec`. The query needs a :meth:`hint` that names the index.
 
         :param spec: a mapping of fields to values, or ``(field, value)`` pairs, in the order of the index keys.
         :raises InvalidOperation: the hint is missing at the first iteration.
@@ -469,7 +469,7 @@ class Cursor(Generic[DocumentType]):
         return kind(collection._context, filter, fields, self._raw, takes_max_time)
 
     def _server_cursor(self) -> ServerCursor | None:
-        """Return the server cursor, or None for an empty result or a closed cursor. The first call sends the query."""
+        """Return the server cursor, which the first call opens. Without a query (empty slice, closed), return None."""
         while self._cursor is None and not (self._empty or self._closed):
             if self._turn is None:
                 with Turn(self):
@@ -511,7 +511,7 @@ class Cursor(Generic[DocumentType]):
             reply,
             session,
             self._collection.codec_options,
-            # A cursor over raw batches needs only a negative limit, which means a single batch.
+            # A raw cursor does not count documents, and uses only a negative limit (a single batch).
             limit=min(self._limit, 0) if self._raw else self._limit,
             batch_size=self._batch_size,
             max_await_time_ms=self._max_await_time_ms,
@@ -593,7 +593,7 @@ class Cursor(Generic[DocumentType]):
     def __getitem__(self, index: slice) -> Cursor[DocumentType]: ...
 
     def __getitem__(self, index: int | slice) -> DocumentType | Cursor[DocumentType]:
-        """Set skip and limit to the bounds of a slice, or run a separate query for the document at an index."""
+        """For a slice, set skip and limit. For an index, run a separate query, and return its document."""
         self._check_unsent()
         if isinstance(index, slice):
             return self._apply_slice(index)
@@ -658,12 +658,12 @@ class Cursor(Generic[DocumentType]):
 
     @property
     def address(self) -> Address | None:
-        """The address of the server that has the cursor, as host and port. None before the query."""
+        """The address of the server that has the cursor, as a pair of host and port. None before the query."""
         return None if self._cursor is None else self._cursor.resources.address
 
     @property
     def retrieved(self) -> int:
-        """The number of received documents, including documents that the cursor has not returned yet."""
+        """The number of decoded documents, including documents that the cursor has not returned yet."""
         return 0 if self._cursor is None else self._cursor.retrieved
 
     session: ClientSession | None = read_only("_session", "The explicit session, or None.")
@@ -691,7 +691,7 @@ class RawBatchCursor(Cursor[bytes]):
     """Iterator over batches of encoded documents. Each item is ``bytes`` with all documents of a batch.
 
     :meth:`Collection.find_raw_batches <gmongo.collection.Collection.find_raw_batches>` creates the cursor. The class
-    has the parameters and methods of :class:`Cursor`, but does not support ``cursor[index]`` and slices.
+    has the parameters and methods of :class:`Cursor`, but supports neither ``cursor[index]`` nor slices.
     """
 
     _raw = True
@@ -710,7 +710,7 @@ def _checked_bound(name: str, spec: object) -> Document:
 
 
 def _deep_copy(value: Value, memo: dict[int, Value]) -> Value:
-    """Return a deep copy of a value, but keep regular expressions, which some Python versions cannot copy.
+    """Return a deep copy of a value, which shares compiled regular expressions with the original value.
 
     :param memo: the copies of mappings and lists, with the ``id`` of the original as the key. A
         mapping may contain itself.

@@ -64,7 +64,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
     :param name: the name of the database.
     :param timeout_ms: the time limit of each operation of the database and its collections, in milliseconds; 0 means no
         limit, None (the default) inherits the limit. :func:`gmongo.timeout` overrides `timeout_ms`.
-    :raises TypeError: `client` is not a client, `name` is not a string, or an option has the wrong type.
+    :raises TypeError: `client` is not a ``MongoClient``, `name` is not a string, or an option has the wrong type.
     :raises InvalidName: `name` is empty, or contains a character that is not allowed.
     """
 
@@ -359,14 +359,14 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         command: DocumentDict = {"validate": name, "scandata": scandata, "full": full}
         command = without_none(command, comment=comment, background=background)
         result: DocumentDict = self._executor.run(RunCommand(OperationContext(self._name), command), session)
-        shards = required_field(result, "raw", DOCUMENT) if "raw" in result else {"": result}
-        for name_of_shard in shards:
-            shard = required_field(shards, name_of_shard, DOCUMENT)
-            message = required_field(shard, "result", TEXT_OR_LIST) if "result" in shard else ""
+        replies_by_shard = required_field(result, "raw", DOCUMENT) if "raw" in result else {"": result}
+        for name_of_shard in replies_by_shard:
+            reply = required_field(replies_by_shard, name_of_shard, DOCUMENT)
+            message = required_field(reply, "result", TEXT_OR_LIST) if "result" in reply else ""
             if "exception" in message or "corrupt" in message:
                 raise CollectionInvalid(f"{name} invalid: {message}")
-            if not shard.get("valid", True):
-                raise CollectionInvalid(f"{name} invalid: {shard!r}")
+            if not reply.get("valid", True):
+                raise CollectionInvalid(f"{name} invalid: {reply!r}")
         return result
 
     @clears_locals
@@ -458,7 +458,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         timeout_mode: str | None = None,
         **kwargs: Value,
     ) -> CommandCursor[Value]:
-        """Run a command whose reply is a cursor, and return the cursor.
+        """Run a command whose reply contains a cursor, and return the cursor.
 
             >>> database.cursor_command("find", "notes", filter={"tags": "b"}).to_list()
             [{'_id': 6, 'title': 'second', 'tags': ['a', 'b']}]
@@ -466,7 +466,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :param read_preference: the read preference of the command; None (the default) selects the primary.
         :param codec_options: the options for encoding and decoding; None (the default) uses the database's options.
         :param comment: a comment of the ``getMore`` commands: any BSON value (MongoDB 4.4); None by default.
-        :param max_await_time_ms: the maximum wait of the server for a document, in milliseconds; None uses its default.
+        :param max_await_time_ms: the server's maximum wait for a document in milliseconds; None means 1,000 ms.
         :param kwargs: further fields of the command.
         :raises TypeError: `command` is neither a string nor a mapping.
         :raises ValueError: `command` is an empty document.
@@ -502,7 +502,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
     ) -> CommandCursor[DocumentType]:
         """Run an aggregation pipeline whose first stage reads no collection, and return a cursor over the result.
 
-        Examples: ``$currentOp`` (only in the database ``admin``) and ``$documents`` (MongoDB 5.1).
+        Examples of such a stage: ``$currentOp`` (only in the database ``admin``) and ``$documents`` (MongoDB 5.1).
 
             >>> database.aggregate([{"$documents": [{"n": 1}, {"n": 2}]}, {"$match": {"n": 2}}]).to_list()
             [{'n': 2}]
@@ -522,7 +522,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :param dbref: the database reference.
         :param kwargs: further parameters of :meth:`Collection.find_one <gmongo.collection.Collection.find_one>`.
         :raises TypeError: `dbref` is not a :class:`~bson.dbref.DBRef`.
-        :raises ValueError: the reference names a database that is not this database.
+        :raises ValueError: the reference names another database.
         """
         if not isinstance(dbref, DBRef):
             raise TypeError(f"cannot dereference a {type(dbref).__name__}")

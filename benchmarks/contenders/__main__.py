@@ -18,9 +18,9 @@ CALLER_KINDS = {"gmongo": "greenlets", "floor": "greenlets", "pymongo": "threads
 def serve(stream: Any, operations: list[Callable[[], Any]]) -> None:
     """Read requests from a stream until its end, and run the operation of each request."""
     while request := stream.recv(4):
-        number = int.from_bytes(request, "big")
-        operation, document_count = operations[number >> 24], 0
-        for _ in range(number & 0xFFFFFF):
+        code = int.from_bytes(request, "big")
+        operation, document_count = operations[code >> 24], 0
+        for _ in range(code & 0xFFFFFF):
             document_count += _count_documents(operation())
         stream.sendall(document_count.to_bytes(4, "big"))
 
@@ -29,32 +29,32 @@ def _count_documents(result: Any) -> int:
     return result if result.__class__ is int else int(result is not None)
 
 
-def run_in_greenlets(name: str, uri: str, path: str, callers: int) -> None:
+def run_in_greenlets(name: str, uri: str, socket_path: str, caller_count: int) -> None:
     """Run gmongo or the baseline in greenlets, without monkey-patching."""
     import gevent
     from gevent import socket
 
     def call() -> None:
         stream = socket.socket(socket.AF_UNIX)
-        stream.connect(path)
+        stream.connect(socket_path)
         serve(stream, operations)
 
-    operations = _baseline_operations(uri, callers) if name == "floor" else _driver_operations(name, uri)
-    gevent.joinall([gevent.spawn(call) for _ in range(callers)], raise_error=True)
+    operations = _baseline_operations(uri, caller_count) if name == "floor" else _driver_operations(name, uri)
+    gevent.joinall([gevent.spawn(call) for _ in range(caller_count)], raise_error=True)
 
 
-def run_in_threads(name: str, uri: str, path: str, callers: int) -> None:
+def run_in_threads(name: str, uri: str, socket_path: str, caller_count: int) -> None:
     """Run PyMongo in threads, which are greenlets in a monkey-patched process."""
     import socket
     import threading
 
     def call() -> None:
         stream = socket.socket(socket.AF_UNIX)
-        stream.connect(path)
+        stream.connect(socket_path)
         serve(stream, operations)
 
     operations = _driver_operations("pymongo", uri)
-    threads = [threading.Thread(target=call) for _ in range(callers)]
+    threads = [threading.Thread(target=call) for _ in range(caller_count)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -73,16 +73,16 @@ def _driver_operations(package: str, uri: str) -> list[Callable[[], Any]]:
     return [operations[kind] for kind in DOCUMENT_COUNTS]
 
 
-def _baseline_operations(uri: str, callers: int) -> list[Callable[[], Any]]:
+def _baseline_operations(uri: str, caller_count: int) -> list[Callable[[], Any]]:
     from benchmarks.baseline import Baseline, operations
     from benchmarks.programs import DOCUMENT_COUNTS
     from benchmarks.worker import POOL_SIZE
 
-    by_kind = operations(Baseline(int(uri.partition("/?")[0].rpartition(":")[2]), min(callers, POOL_SIZE)))
+    by_kind = operations(Baseline(int(uri.partition("/?")[0].rpartition(":")[2]), min(caller_count, POOL_SIZE)))
     return [by_kind[kind] for kind in DOCUMENT_COUNTS if kind in by_kind]
 
 
-def run_in_tasks(name: str, uri: str, path: str, callers: int) -> None:
+def run_in_tasks(name: str, uri: str, socket_path: str, caller_count: int) -> None:
     """Run AsyncMongoClient in tasks of asyncio or uvloop."""
     import asyncio
     import socket
@@ -92,18 +92,18 @@ def run_in_tasks(name: str, uri: str, path: str, callers: int) -> None:
     async def call(functions: list[Callable[[], Any]]) -> None:
         loop = asyncio.get_running_loop()
         stream = socket.socket(socket.AF_UNIX)
-        stream.connect(path)
+        stream.connect(socket_path)
         stream.setblocking(False)
         while request := await loop.sock_recv(stream, 4):
-            number = int.from_bytes(request, "big")
-            operation, document_count = functions[number >> 24], 0
-            for _ in range(number & 0xFFFFFF):
+            code = int.from_bytes(request, "big")
+            operation, document_count = functions[code >> 24], 0
+            for _ in range(code & 0xFFFFFF):
                 document_count += _count_documents(await operation())
             await loop.sock_sendall(stream, document_count.to_bytes(4, "big"))
 
     async def main() -> None:
         functions = operations(uri)
-        await asyncio.gather(*(call(functions) for _ in range(callers)))
+        await asyncio.gather(*(call(functions) for _ in range(caller_count)))
 
     if name == "uvloop":
         import uvloop
@@ -115,10 +115,10 @@ def run_in_tasks(name: str, uri: str, path: str, callers: int) -> None:
 
 def main() -> None:
     """Run the contender that the command line names."""
-    name, uri, path, callers, _file = sys.argv[1:]
+    name, uri, socket_path, caller_count, _file = sys.argv[1:]
     patch_if_pymongo(name)
     run = {"greenlets": run_in_greenlets, "threads": run_in_threads}.get(CALLER_KINDS.get(name, ""), run_in_tasks)
-    run(name, uri, path, int(callers))
+    run(name, uri, socket_path, int(caller_count))
 
 
 if __name__ == "__main__":

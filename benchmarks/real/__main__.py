@@ -1,4 +1,4 @@
-"""``python -m benchmarks --real``: measure on real servers, and write the page with the results."""
+"""``python -m benchmarks --real``: measure on real servers, or write the page of earlier results."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def _parse_options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def measure(options: argparse.Namespace, report_progress: Callable[[str], Any]) -> dict[str, Any]:
-    """Return the results of the deployments, failovers and crowds that the options select.
+    """Measure the selected deployments, failovers and crowds, and return the results.
 
-    After each part, write the results to the file that the options name.
+    After each part, write the results to the file of the option ``--json``, if any.
     """
 
     def save() -> None:
@@ -65,7 +65,7 @@ def measure(options: argparse.Namespace, report_progress: Callable[[str], Any]) 
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure on real servers, or write the page from the results. Return the exit status."""
+    """Measure on real servers, or write the page from stored result files. Return the exit status."""
     options = _parse_options(arguments)
     if options.page:
         page.write([json.loads(file.read_text()) for file in options.page])

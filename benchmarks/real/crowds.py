@@ -21,9 +21,9 @@ _TIMEOUT = 300.0  # seconds
 
 
 def measure(report_progress: Callable[[str], Any]) -> dict[str, Any]:
-    """Run each measurement with each size in a separate process.
+    """Run each measurement with each size and contender in a separate process.
 
-    Return the numbers of the worker by measurement, contender and size.
+    Return the two numbers that each process prints, by measurement, contender and size.
     """
     results: dict[str, Any] = {}
     with deployment("standalone") as uri:

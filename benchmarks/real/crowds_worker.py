@@ -2,7 +2,7 @@
 
 The program prints a JSON array: the CPU time in milliseconds, and the growth of the resident memory
 in kilobytes. The program divides both numbers by SIZE, the number of greenlets, clients, databases
-or connections.
+or connections. MEASUREMENT is an index of ``crowds.SIZES``.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def measure_clients(open_client: Callable[..., Any], size: int) -> int:
     for _ in range(size):
         clients.append(open_client())
         clients[-1].admin.command("ping")
-    peak = settled_resident_memory()
+    memory = settled_resident_memory()
     for client in clients:
         client.close()
-    return peak
+    return memory
 
 
 def measure_databases(open_client: Callable[..., Any], size: int) -> int:
@@ -59,26 +59,26 @@ def measure_databases(open_client: Callable[..., Any], size: int) -> int:
     databases = [client[f"customer_{number}"] for number in range(size)]
     for database in databases:
         database["orders"].find_one({})
-    peak = settled_resident_memory()
+    memory = settled_resident_memory()
     client.close()
-    return peak
+    return memory
 
 
 def measure_connections(open_client: Callable[..., Any], size: int) -> int:
     """Open idle connections through ``minPoolSize``, and return the resident memory."""
     with open_client() as observer:
-        expected = _open_connections(observer) + size
+        expected = _connection_count(observer) + size
         client = open_client(minPoolSize=size, maxPoolSize=size)
         client.admin.command("ping")
         deadline = time.monotonic() + 60
-        while _open_connections(observer) < expected and time.monotonic() < deadline:
+        while _connection_count(observer) < expected and time.monotonic() < deadline:
             settled_resident_memory()
-        peak = settled_resident_memory()
+        memory = settled_resident_memory()
         client.close()
-    return peak
+    return memory
 
 
-def _open_connections(client: Any) -> int:
+def _connection_count(client: Any) -> int:
     return int(client.admin.command("serverStatus")["connections"]["current"])
 
 
@@ -91,12 +91,12 @@ def main() -> None:
     client_class = import_module(contender).MongoClient
     warm_up_client = client_class(uri)
     warm_up_client["benchmark"]["one"].find_one({})
-    before = settled_resident_memory()
+    memory_before = settled_resident_memory()
     start = time.process_time()
     run = (measure_greenlets, measure_clients, measure_databases, measure_connections)[measurement]
-    peak = run(lambda **options: client_class(uri, **options), size)
+    memory = run(lambda **options: client_class(uri, **options), size)
     cpu_seconds = time.process_time() - start
-    print(json.dumps([cpu_seconds * 1e3 / size, (peak - before) / 1e3 / size]))
+    print(json.dumps([cpu_seconds * 1e3 / size, (memory - memory_before) / 1e3 / size]))
 
 
 if __name__ == "__main__":

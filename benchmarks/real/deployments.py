@@ -22,7 +22,7 @@ from benchmarks.worker import POOL_SIZE
 from gmongo import MongoClient
 from gmongo.testing import EmbeddedDatabase, EmbeddedReplicaSet
 
-#: The settings of each standalone server, or None for a replica set of three members.
+#: For each deployment: the settings of a standalone server, or None for a three-member replica set.
 DEPLOYMENTS: dict[str, dict[str, Any] | None] = {
     "standalone": {},
     "replica set": None,

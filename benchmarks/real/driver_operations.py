@@ -10,12 +10,12 @@ from greenlet import getcurrent
 
 from benchmarks.documents import DATABASE, HUNDRED, LARGE, ONE, QUERY, UNSAVED
 
-BULK_SIZE = 1000  # models in one bulk write
+BULK_SIZE = 1000  # number of write models in a bulk write
 PIPELINE = [{"$match": {"active": True}}, {"$sort": {"_id": 1}}, {"$limit": 20}, {"$project": {"name": 1, "score": 1}}]
 
 
 def blocking_operations(package: str, uri: str, client: Any) -> dict[str, Callable[[], int]]:
-    """Return the operations of a client with blocking methods. Each operation counts its documents.
+    """Return the operations of a blocking client. Each operation returns the number of its documents.
 
     :param package: the name of the driver's package.
     :param uri: the connection string of the client.
@@ -24,7 +24,7 @@ def blocking_operations(package: str, uri: str, client: Any) -> dict[str, Callab
     database = client[DATABASE]
     writes = database["transactions"]
     insert = driver.InsertOne
-    streams: dict[Any, Any] = {}  # greenlet of the caller, or main greenlet of its thread -> change stream
+    streams: dict[Any, Any] = {}  # the current greenlet of the caller -> the change stream of the caller
 
     def transaction() -> int:
         with client.start_session() as session, session.start_transaction():

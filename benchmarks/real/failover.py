@@ -1,4 +1,4 @@
-"""Failovers: the time until greenlets write again, and the writes that are lost or applied twice.
+"""Failovers: the time until callers write again, and the writes that are lost or applied twice.
 
 All contenders work on one replica set at the same time, so that each election affects all contenders.
 """
@@ -28,7 +28,7 @@ CONTENDERS = ("gmongo", "pymongo", "threads")
 FAILURE_KINDS = ("killed", "stopped", "stepped down", "cut off")  # "stopped" means suspended by SIGSTOP.
 _ELECTION_TIMEOUT = 1.0  # seconds
 _PROBE_INTERVAL = 0.001  # seconds
-_SECONDS_BEFORE, _SECONDS_AFTER = 1.0, 3.0  # Seconds of undisturbed work before and after each failure.
+_SECONDS_BEFORE, _SECONDS_AFTER = 1.0, 3.0  # The pauses before a failure and before its repair.
 _PROBE_UPDATE = {"q": {"_id": 1}, "u": {"$inc": {"n": 1}}, "upsert": True}
 _PROBE_COMMAND = {"update": "probe", "$db": "benchmark", "updates": [_PROBE_UPDATE]}
 
@@ -38,32 +38,32 @@ def measure(failover_count: int, report_progress: Callable[[str], Any]) -> dict[
 
     :param failover_count: the number of failovers of each kind.
     :returns: ``delays`` and ``faults``. ``delays`` contains, by kind and contender, quantiles of
-        the milliseconds until greenlets write again. ``faults`` contains the errors, the lost
-        writes and the repeated writes of each contender.
+        the milliseconds until callers write again. ``faults`` contains the numbers of writes,
+        errors, lost writes and repeated writes of each contender.
     """
     with ExitStack() as stack:
         replica_set = stack.enter_context(EmbeddedReplicaSet(election_timeout=_ELECTION_TIMEOUT))
         proxies = stack.enter_context(MemberProxies(replica_set))
-        workers = stack.enter_context(_workers(proxies.uri))
+        end_functions = stack.enter_context(_run_workers(proxies.uri))
         first_write_times: dict[str, list[float]] = {kind: [] for kind in FAILURE_KINDS}
         for number in range(failover_count):
             for kind in FAILURE_KINDS:
                 report_progress(f"failover {number + 1}: primary {kind}")
                 first_write_times[kind] += _cause_failover(replica_set, proxies, kind)
-        results = {name: end_worker() for name, end_worker in workers.items()}
+        results = {name: end_worker() for name, end_worker in end_functions.items()}
         with MongoClient(replica_set.uri) as client:
             faults = {name: _compare_with_data(client, name, result) for name, result in results.items()}
     return {
         "delays": {
-            kind: {name: _delay_quantiles(result, first_writes) for name, result in results.items()}
-            for kind, first_writes in first_write_times.items()
+            kind: {name: _delay_quantiles(result, times) for name, result in results.items()}
+            for kind, times in first_write_times.items()
         },
         "faults": faults,
     }
 
 
 @contextmanager
-def _workers(uri: str) -> Iterator[dict[str, Callable[[], dict[str, Any]]]]:
+def _run_workers(uri: str) -> Iterator[dict[str, Callable[[], dict[str, Any]]]]:
     """Start a worker process for each contender.
 
     Yield, by contender, a function that ends the worker and returns its results.
@@ -99,13 +99,13 @@ def _cause_failover(replica_set: EmbeddedReplicaSet, proxies: MemberProxies, kin
     old_primary = replica_set.primary
     others = [member for member in replica_set.members if member is not old_primary]
     time.sleep(_SECONDS_BEFORE)
-    writes: list[float] = []
-    probes = [threading.Thread(target=_probe, args=(member, writes), daemon=True) for member in others]
+    write_times: list[float] = []
+    probes = [threading.Thread(target=_probe, args=(member, write_times), daemon=True) for member in others]
     for probe in probes:
         probe.start()
     _make_primary_unavailable(old_primary, proxies, kind)
     for probe in probes:
-        while probe.is_alive() and not writes:
+        while probe.is_alive() and not write_times:
             time.sleep(_PROBE_INTERVAL)
     time.sleep(_SECONDS_AFTER)
     proxies.open(old_primary)
@@ -114,7 +114,7 @@ def _cause_failover(replica_set: EmbeddedReplicaSet, proxies: MemberProxies, kin
     elif not old_primary.is_running:
         old_primary.restart()
     replica_set.await_members()
-    return writes[:1]
+    return write_times[:1]
 
 
 def _make_primary_unavailable(old_primary: Server, proxies: MemberProxies, kind: str) -> None:
@@ -128,29 +128,29 @@ def _make_primary_unavailable(old_primary: Server, proxies: MemberProxies, kind:
         old_primary.step_down(10)
 
 
-def _probe(member: Server, writes: list[float]) -> None:
-    """Send writes to a member until the member is the primary and accepts a write.
+def _probe(member: Server, write_times: list[float]) -> None:
+    """Send writes to a member for up to 60 seconds, until any probe has appended to `write_times`.
 
-    Append the time of the accepted write to `writes`.
+    If the member accepts a write, append the time of the write.
     """
     host, _colon, port = member.address.rpartition(":")
     end = time.monotonic() + 60
-    while not writes and time.monotonic() < end:
+    while not write_times and time.monotonic() < end:
         try:
             run_command((host, int(port)), _PROBE_COMMAND)
         except (CommandFailedError, OSError):
             time.sleep(_PROBE_INTERVAL)
         else:
-            writes.append(time.monotonic())
+            write_times.append(time.monotonic())
 
 
-def _delay_quantiles(result: dict[str, Any], first_writes: list[float]) -> dict[str, float]:
-    """Return quantiles of the milliseconds from a probe's write to the next write of each greenlet."""
+def _delay_quantiles(result: dict[str, Any], first_write_times: list[float]) -> dict[str, float]:
+    """Return quantiles of the milliseconds from a probe's write to the next write of each caller."""
     delays = []
-    for first_write in first_writes:
-        for writes in result["writes"]:
-            later_writes = [end for end in writes if end >= first_write]
-            delays.append((later_writes[0] - first_write) * 1e3 if later_writes else float("inf"))
+    for first_time in first_write_times:
+        for write_times in result["write_times"]:
+            later_times = [each for each in write_times if each >= first_time]
+            delays.append((later_times[0] - first_time) * 1e3 if later_times else float("inf"))
     delays.sort()
     return {"p50": median(delays), "p99": delays[int(len(delays) * 0.99)]}
 
@@ -158,7 +158,7 @@ def _delay_quantiles(result: dict[str, Any], first_writes: list[float]) -> dict[
 def _compare_with_data(client: MongoClient[dict[str, Any]], name: str, result: dict[str, Any]) -> dict[str, Any]:
     """Compare the acknowledged writes with the stored data.
 
-    Return the numbers of writes, errors, lost writes and repeated writes.
+    Return the numbers of acknowledged, lost and repeated writes, and the number of each error.
     """
     database = client["benchmark"]
     stored_ids = {each["_id"] for each in database[f"facts_{name}"].find({}, {"_id": 1})}

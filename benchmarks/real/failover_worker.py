@@ -1,7 +1,7 @@
 """Greenlets or threads that read and write until the end of the standard input.
 
 ``python -m benchmarks.real.failover_worker CONTENDER URI FILE`` writes a JSON object to the file.
-The object contains the times of all writes, and the errors.
+The object contains the attributes of :class:`CallerResults`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _PAUSE = 0.02  # seconds between two operations of a caller
 
 
 class CallerResults:
-    """Times of writes, counts of updates, and errors of all callers.
+    """Write times of each caller, update counts of each caller, inserted IDs, and error counts.
 
-    :param callers: the number of callers.
+    :param caller_count: the number of callers.
     """
 
-    def __init__(self, callers: int) -> None:
-        self.writes: list[list[float]] = [[] for _ in range(callers)]
-        self.attempted_updates, self.acknowledged_updates = [0] * callers, [0] * callers
+    def __init__(self, caller_count: int) -> None:
+        self.write_times: list[list[float]] = [[] for _ in range(caller_count)]
+        self.attempted_updates, self.acknowledged_updates = [0] * caller_count, [0] * caller_count
         self.inserted_ids: list[str] = []
         self.errors: dict[str, int] = {}
         self.ended = False
@@ -47,12 +47,12 @@ def call(database: Any, name: str, number: int, results: CallerResults, error_cl
             elif turn % 3 == 1:
                 facts.insert_one({"_id": f"{number}-{turn}"})
                 results.inserted_ids.append(f"{number}-{turn}")
-                results.writes[number].append(time.monotonic())
+                results.write_times[number].append(time.monotonic())
             else:
                 results.attempted_updates[number] += 1
                 counters.update_one({"_id": number}, {"$inc": {"n": 1}}, upsert=True)
                 results.acknowledged_updates[number] += 1
-                results.writes[number].append(time.monotonic())
+                results.write_times[number].append(time.monotonic())
         except error_class as error:
             text = f"{type(error).__name__}: {str(error)[:80]}"
             results.errors[text] = results.errors.get(text, 0) + 1

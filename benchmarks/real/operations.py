@@ -1,4 +1,4 @@
-"""CPU time, throughput and latency of each operation on a real deployment. Each round measures all contenders."""
+"""CPU time, throughput and latency of each operation on a real deployment."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class OperationResults(NamedTuple):
     rates: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the ratios, the latencies, the rates and the failures."""
+        """Return the median CPU times, the ratios, the latencies, the rates and the failures."""
         ratios = {name: ratio(self.cost, "gmongo", name) for name in self.cost.numbers if name != "gmongo"}
         return {
             "microseconds": {name: median(costs) for name, costs in self.cost.numbers.items() if costs},
@@ -71,13 +71,13 @@ def operations_of(name: str) -> list[str]:
 
 
 def measure(
-    name: str, contenders: Sequence[str], rounds: int, operations: int, report_progress: Callable[[str], Any]
+    name: str, contenders: Sequence[str], rounds: int, find_one_count: int, report_progress: Callable[[str], Any]
 ) -> dict[str, OperationResults]:
-    """Measure all operations on a deployment.
+    """Measure each operation of a deployment with all contenders in interleaved rounds.
 
     :param name: the name of the deployment.
     :param rounds: the number of turns of each contender.
-    :param operations: the number of `find_one` operations in a turn.
+    :param find_one_count: the number of `find_one` operations in a turn.
     :param report_progress: a function that receives the name of each measurement.
     :returns: the results by operation.
     """
@@ -85,37 +85,37 @@ def measure(
     with deployment(name) as uri, ExitStack() as stack:
         programs: dict[str, Program] = {}
 
-        def program(contender: str) -> Program:
+        def program_of(contender: str) -> Program:
             if contender not in programs:
                 programs[contender] = stack.enter_context(start_contender(contender, uri, CALLER_COUNT))
             return programs[contender]
 
         for kind in operations_of(name):
             report_progress(f"{name}: {kind}")
-            count = max(1, round(operations * SHARES[kind] / CALLER_COUNT))
+            count = max(1, round(find_one_count * SHARES[kind] / CALLER_COUNT))
             for contender in contenders:
-                _warm_up(program, contender, kind)
-            turn = partial(_measure_cost, program, kind, count)
+                _warm_up(program_of, contender, kind)
+            turn = partial(_measure_cost, program_of, kind, count)
             cost, failures = take_turns(contenders, rounds, turn)
             latencies, rates = {}, {}
             for contender in [each for each in contenders if each not in failures]:
                 size = max(20, round(_LATENCY_OPERATIONS * SHARES[kind]))
-                found = load.send(program(contender).streams, exchange(kind), size)
-                latencies[contender] = quantiles_of(found.latencies)
-                rates[contender] = size / found.clock
+                load_result = load.send(program_of(contender).streams, exchange(kind), size)
+                latencies[contender] = quantiles_of(load_result.latencies)
+                rates[contender] = size / load_result.clock
             results[kind] = OperationResults(Row(kind, CALLER_COUNT, "µs", cost, failures), latencies, rates)
     return results
 
 
-def _warm_up(program: Callable[[str], Program], contender: str, kind: str) -> None:
+def _warm_up(program_of: Callable[[str], Program], contender: str, kind: str) -> None:
     try:
-        load.send(program(contender).streams, exchange(kind), CALLER_COUNT)
+        load.send(program_of(contender).streams, exchange(kind), CALLER_COUNT)
     except WorkerFailed:
         pass  # the first turn of the contender also fails, and the row reports the error
 
 
-def _measure_cost(program: Callable[[str], Program], kind: str, count: int, contender: str) -> float:
-    running_program = program(contender)
-    before = running_program.processor_seconds
-    load.send(running_program.streams, exchange(kind, count), CALLER_COUNT)
-    return (running_program.processor_seconds - before) / (count * CALLER_COUNT) * 1e6
+def _measure_cost(program_of: Callable[[str], Program], kind: str, count: int, contender: str) -> float:
+    program = program_of(contender)
+    before = program.processor_seconds
+    load.send(program.streams, exchange(kind, count), CALLER_COUNT)
+    return (program.processor_seconds - before) / (count * CALLER_COUNT) * 1e6

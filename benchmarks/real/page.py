@@ -28,19 +28,19 @@ def write(runs: Sequence[Run]) -> None:
 def lines(runs: Sequence[Run]) -> Iterator[str]:
     """Yield the lines between the marks of the page.
 
-    Each number is the mean of the runs. The number after ± is half of the range of the runs.
+    Counts are sums over the runs, and other numbers are means. ± is half of the range of the runs.
     """
     yield ", ".join(f"{name} {version}" for name, version in runs[0]["versions"].items()) + f". Runs: {len(runs)}."
     for deployment in {name: None for run in runs for name in run["operations"]}:
-        yield from _operations(_part([run["operations"] for run in runs], deployment), deployment)
-    if failovers := _part(runs, "failover"):
+        yield from _operations(_results_named([run["operations"] for run in runs], deployment), deployment)
+    if failovers := _results_named(runs, "failover"):
         yield from _failover(failovers)
-    if crowds := _part(runs, "crowds"):
+    if crowds := _results_named(runs, "crowds"):
         yield from _cost_per_item(crowds)
 
 
-def _part(runs: Sequence[Run], name: str) -> list[Run]:
-    """Return the part `name` of each run that has measured the part."""
+def _results_named(runs: Sequence[Run], name: str) -> list[Run]:
+    """Return the results with this name of each run that contains such results."""
     return [run[name] for run in runs if name in run]
 
 
@@ -104,7 +104,7 @@ def _quantiles(results: Sequence[dict[str, float]]) -> str:
 
 
 def _cost_per_item(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield a table with the cost of each item, for the smallest and the largest number of items."""
+    """Yield a table of CPU time and memory for each greenlet, client, database and connection."""
     sizes = {name: list(next(iter(contenders.values()))) for name, contenders in runs[0].items()}
     rows = []
     for contender in next(iter(runs[0].values())):

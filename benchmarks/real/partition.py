@@ -1,7 +1,7 @@
 """TCP proxies that can cut off members of a replica set.
 
-Clients and members reach each other through the proxies. A closed proxy connects no client to its
-member, and passes no byte.
+Clients and other members connect to a member through its proxy. A closed proxy makes no new
+connections to its member, and passes no byte.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class MemberProxies:
         return f"mongodb://{hosts}/?replicaSet={self._replica_set.name}"
 
     def close(self, member: Server) -> None:
-        """Stop passing bytes from and to a member, as if the network failed."""
+        """Stop passing bytes on the connections to a member, as if the network failed."""
         self._proxies[member].is_open.clear()
 
     def open(self, member: Server) -> None:
-        """Pass bytes from and to a member again."""
+        """Pass bytes on the connections to a member again."""
         self._proxies[member].is_open.set()
 
     def __enter__(self) -> MemberProxies:

@@ -16,7 +16,7 @@ def draw(runs: Sequence[dict[str, Any]], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    # With the following settings, equal numbers create equal files, and texts are text elements.
+    # These settings and the omitted date make the file reproducible. Texts become SVG text elements.
     matplotlib.rcParams.update({"svg.hashsalt": path.name, "svg.fonttype": "none"})
     from matplotlib import pyplot
 

@@ -44,10 +44,10 @@ def longest(names: list[str]) -> str:
 def shortest(names: list[str]) -> str:
     """Return the name of the text with the fewest words.
 
-    Celery's greenlet pool implements `time_limit` by throwing a ``gevent.Timeout`` into the task at
-    any switch. The driver sends the time limit of the database operation, which is shorter than
-    `time_limit`, to the server. The server aborts the operation, and sends an error reply. Therefore
-    the connection stays usable, and Celery can retry the task.
+    Celery's gevent pool implements `time_limit` by throwing a ``gevent.Timeout`` into the task at
+    any switch. The time limit of the database operation is shorter, and the driver sends the shorter
+    limit to the server. At this limit, the server aborts the operation, and sends an error reply.
+    Therefore the connection stays usable, and Celery can retry the task.
     """
     with timeout(25):
         return str(next(texts.find({"_id": {"$in": names}}).sort("words", 1).limit(1))["_id"])

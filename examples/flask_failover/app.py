@@ -16,7 +16,7 @@ from gmongo.errors import ConnectionFailure, DuplicateKeyError
 def create_app(client: MongoClient[dict[str, Any]]) -> Flask:
     """Create the application.
 
-    :param client: the client of the orders database.
+    :param client: the client whose database ``shop`` stores the orders.
     """
     app = Flask(__name__)
     orders = client.shop.orders

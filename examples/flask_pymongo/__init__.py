@@ -1,1 +1,1 @@
-"""A Flask-PyMongo application without gmongo code, and the one line with which the application uses gmongo."""
+"""A Flask-PyMongo application. Only ``gunicorn.conf.py`` imports gmongo."""

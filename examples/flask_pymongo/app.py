@@ -1,4 +1,4 @@
-"""A small gallery: pictures in GridFS, and their view counts. The code uses only PyMongo's API."""
+"""A small gallery: pictures in GridFS, and their view counts. The code does not import gmongo."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def show_picture(name: str, title: str) -> Any:
 
 @app.get("/artists/<name>/popular")
 def list_popular_pictures(name: str) -> Any:
-    """List the most viewed pictures."""
+    """List the titles and view counts of the ten most viewed pictures of an artist."""
     order = [("views", pymongo.DESCENDING), ("title", pymongo.ASCENDING)]
     pictures = mongo.db["statistics.pictures"].find({"artist": name}).sort(order).limit(10)
     return jsonify([[each["title"], each["views"]] for each in pictures])

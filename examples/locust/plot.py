@@ -16,7 +16,7 @@ _PERCENTILES = ("50%", "95%", "99%")
 
 
 def read_rows(history: Path) -> list[dict[str, float]]:
-    """Return the rows that Locust calls "Aggregated", converted to numbers.
+    """Return the rows with the name "Aggregated" as numbers. Omit rows without response times.
 
     The timestamps of the rows begin at 0.
     """

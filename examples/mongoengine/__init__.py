@@ -1,1 +1,1 @@
-"""A MongoEngine application without gmongo code, and the one line with which the application uses gmongo."""
+"""A MongoEngine application. Only ``gunicorn.conf.py`` imports gmongo."""

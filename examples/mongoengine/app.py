@@ -1,4 +1,4 @@
-"""A small journal on MongoEngine: documents, references, queries, a unique field. The code uses only PyMongo's API."""
+"""A MongoEngine journal with references, queries, a unique field. The code does not import gmongo."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Author(Document):
     """Author of posts."""
 
     name = StringField(required=True, unique=True, max_length=40)
-    posts = IntField(default=0)
+    post_count = IntField(default=0)
 
 
 class Comment(EmbeddedDocument):
@@ -66,7 +66,7 @@ def add_post(name: str) -> Any:
     """Add a post with a title and optional tags."""
     author = Author.objects.get(name=name)
     post = Post(author=author, **request.get_json()).save()
-    Author.objects(id=author.id).update_one(inc__posts=1)
+    Author.objects(id=author.id).update_one(inc__post_count=1)
     return jsonify(id=str(post.id)), 201
 
 
@@ -79,7 +79,7 @@ def add_comment(post_id: str) -> Any:
 
 @app.get("/posts")
 def list_posts() -> Any:
-    """List the posts with a tag, or with a word in their title."""
+    """List the posts that have the query parameter ``word`` as a tag or in their title."""
     word = request.args.get("word", "")
     matches = Post.objects(Q(tags=word) | Q(title__icontains=word)).select_related()
     return jsonify([{"title": each.title, "author": each.author.name, "tags": each.tags} for each in matches])
@@ -96,7 +96,7 @@ def count_tags() -> Any:
 def show_author(name: str) -> Any:
     """Show the posts of an author."""
     author = Author.objects.get(name=name)
-    return jsonify(name=author.name, posts=author.posts, titles=[each.title for each in Post.objects(author=author)])
+    return jsonify(name=name, posts=author.post_count, titles=[each.title for each in Post.objects(author=author)])
 
 
 @app.errorhandler(DoesNotExist)

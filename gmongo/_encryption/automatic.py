@@ -34,9 +34,9 @@ from gmongo.wire.message import Buffer
 class Encrypter:
     """Object that encrypts the commands of a client, and decrypts the replies.
 
-    If the pool of `client` is limited, `new_client` creates a second client from `client_arguments`,
-    for reads of the key vault and schemas. `new_silent_client` creates a client for mongocryptd
-    without events and logs, because mongocryptd receives plaintext.
+    If the pool of `client` is limited, `new_client` creates a second client from `client_arguments`.
+    The second client reads data keys and schemas. For mongocryptd, which receives plaintext,
+    `new_silent_client` creates a client without events and logs.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Encrypter:
         self._machine = Machine(self._handle, weakref.proxy(self), kms)
 
     def encrypt(self, database: str, command: bytes, deadline: float | None) -> bytes:
-        """Encrypt a command, or return the command unchanged if no field needs encryption."""
+        """Encrypt a command. Return an unchanged command if encryption is disabled or unnecessary."""
         if not self._encrypts:
             return command
         providers = self._machine.kms_providers
@@ -85,11 +85,11 @@ class Encrypter:
     # Requests of libmongocrypt to servers. Filters, commands and replies are encoded documents.
 
     def find_keys(self, filter: bytes) -> list[bytes]:
-        client = self.options._key_vault_client or self._client_for_keys()
+        client = self.options._key_vault_client or self._client_for_keys_and_schemas()
         return KeyVaultRequests(key_vault_collection(client, self.options._key_vault_namespace)).find_keys(filter)
 
     def list_collections(self, database: str, filter: bytes) -> list[bytes]:
-        with self._client_for_keys()[database].list_collections(filter=RawBSONDocument(filter)) as cursor:
+        with self._client_for_keys_and_schemas()[database].list_collections(filter=RawBSONDocument(filter)) as cursor:
             return [bson.encode(each) for each in cursor]
 
     def analyse(self, database: str, command: bytes) -> bytes:
@@ -99,11 +99,11 @@ class Encrypter:
             )
         return self._mongocryptd.analyse(database, command)
 
-    def _client_for_keys(self) -> Client:
-        """Return the client itself if its pool is unlimited, otherwise a second client.
+    def _client_for_keys_and_schemas(self) -> Client:
+        """Return the encrypted client if its pool is unlimited, otherwise a second client.
 
         An operation reads keys while the operation uses a connection. With a limited pool, operations
-        could check out all connections, and then wait forever for a connection that reads keys.
+        could check out all connections, and then wait forever for a connection to the key vault.
         """
         client = self._client()
         if client is None:
@@ -111,13 +111,13 @@ class Encrypter:
         if self._has_unlimited_pool:
             return client
         if self._internal_client is None:
-            replaced = ("auto_encryption_opts", "minpoolsize")
-            arguments = {name: value for name, value in self._client_arguments.items() if name.lower() not in replaced}
+            excluded = ("auto_encryption_opts", "minpoolsize")
+            arguments = {name: value for name, value in self._client_arguments.items() if name.lower() not in excluded}
             self._internal_client = self._new_client(**arguments, minPoolSize=0)
         return self._internal_client
 
     def close(self) -> None:
-        """Discard the data keys, and close the clients that this object created."""
+        """Close the handle of libmongocrypt, and the clients that this object created."""
         self._handle.close()
         client, self._internal_client = self._internal_client, None
         for each in (client, self._mongocryptd):
@@ -126,13 +126,13 @@ class Encrypter:
 
 
 _SELECTION_TIMEOUT_MS = 10_000
-# Command fields without application data. Error messages of mongocryptd may quote these fields.
+# Command fields without application data. Quoting these fields in errors of mongocryptd is safe.
 _SCHEMA_FIELDS = ("jsonSchema", "isRemoteSchema", "encryptionInformation", "csfleEncryptionSchemas", "$db")
 _POLL_INTERVAL, _MAX_POLLS = 0.002, 500  # interval in seconds and maximum number of checks for the end of the shell
 
 
 class Mongocryptd:
-    """Object that starts mongocryptd and sends commands. `new_client` creates a client without events and logs."""
+    """Launcher and client of mongocryptd. `new_client` creates a client without events and logs."""
 
     def __init__(self, options: AutoEncryptionOpts, new_client: Callable[..., Client]) -> None:
         self._client: Client = new_client(
@@ -186,14 +186,14 @@ class _AnalyseCommand(RunCommand):
 def spawn_detached(command: Sequence[str]) -> None:
     """Start a process that is not a child of this process, without blocking the event loop.
 
-    A shell starts the process in the background, without standard streams, and exits.
+    A shell starts the process in the background, with ``/dev/null`` as standard streams, and exits.
     """
     streams = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in (0, 1, 2)]
     arguments = ["sh", "-c", '"$@" &', "sh", *command]
-    process = os.posix_spawn("/bin/sh", arguments, os.environ, file_actions=streams, setsid=True)
+    shell_pid = os.posix_spawn("/bin/sh", arguments, os.environ, file_actions=streams, setsid=True)
     for _ in range(_MAX_POLLS):
         try:
-            if os.waitpid(process, os.WNOHANG)[0] == process:
+            if os.waitpid(shell_pid, os.WNOHANG)[0] == shell_pid:
                 return
         except ChildProcessError:  # the event loop has already collected the exit status of the shell
             return

@@ -71,7 +71,7 @@ def create_state_collections(
 def encrypted_fields_of(
     database: Database, name: str, session: SessionHandle | None, *, query_server: bool
 ) -> Document | None:
-    """Return the encrypted fields in the client options. If none are set, `query_server` permits a server query."""
+    """Find encrypted fields in the client options or, if `query_server` is True, on the server."""
     encrypter = internals_of(database.client)._encrypter
     if encrypter is None:
         return None

@@ -28,8 +28,7 @@ class KMSConnectContext:
 
     :param host: the host of the key management service, whose certificate must contain this name.
     :param port: the port of the key management service.
-    :param timeout: the time limit of the connection attempt, in seconds: 10, or the remaining time of
-        the operation.
+    :param timeout: the time limit in seconds: 10, or the remaining time of the operation if less.
     """
 
     host: str
@@ -39,8 +38,8 @@ class KMSConnectContext:
 
 KMSConnectCallback = Callable[[KMSConnectContext], socket.socket]
 """A function that connects to the host and port of a :class:`KMSConnectContext`, and returns the socket. gmongo calls
-the function in a separate greenlet, starts TLS on the socket, and closes the socket. An exception of the function is a
-network error, after which libmongocrypt may retry."""
+the function in a separate greenlet, starts TLS on the socket, and closes the socket. gmongo treats an exception of the
+function as a network error, after which libmongocrypt may retry."""
 
 
 class HTTPProxyKMSConnect:
@@ -52,13 +51,14 @@ class HTTPProxyKMSConnect:
 
     The proxy cannot read the data, because gmongo uses TLS with the key management service.
 
-    :param proxy_url: an ``http://`` or ``https://`` URL, with optional user, password and port (by
-        default 80 or 443).
+    :param proxy_url: an ``http://`` or ``https://`` URL, with optional user, password and port. The
+        default port is 80 for ``http`` and 443 for ``https``.
     :param ssl_context: the context for TLS with the proxy. None (the default) trusts the system's
         authorities.
     :param headers: further headers of the CONNECT request, as a mapping; None (the default) adds no header.
-    :raises TypeError: `proxy_url` is not a string.
-    :raises ConfigurationError: `proxy_url` is not the URL of a proxy, or a header in `headers` is not allowed.
+    :raises TypeError: `proxy_url` is not a string, or `headers` is not a mapping.
+    :raises ConfigurationError: `proxy_url` is not the URL of a proxy, `ssl_context` is set for an
+        ``http://`` URL, or a header in `headers` is not allowed.
     """
 
     @clears_locals
@@ -78,11 +78,11 @@ class HTTPProxyKMSConnect:
             raise ConfigurationError("proxy_url must name a host")
         if parts.path not in ("", "/") or parts.query or parts.fragment:
             raise ConfigurationError("proxy_url must not have a path, a query or a fragment")
-        secure = parts.scheme == "https"
-        if ssl_context is not None and not secure:
+        uses_tls = parts.scheme == "https"
+        if ssl_context is not None and not uses_tls:
             raise ConfigurationError("ssl_context is for TLS with the proxy, so proxy_url must begin with https://")
-        self._address = parts.hostname, port or (443 if secure else 80)
-        self._context = (ssl_context or default_tls_context()) if secure else None
+        self._address = parts.hostname, port or (443 if uses_tls else 80)
+        self._ssl_context = (ssl_context or default_tls_context()) if uses_tls else None
         self._headers = _checked_headers(headers or {})
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -96,15 +96,15 @@ class HTTPProxyKMSConnect:
     def __call__(self, context: KMSConnectContext) -> socket.socket:
         """Connect to the key management service through the proxy, and return the socket.
 
-        :raises OSError: the proxy is unreachable, or the proxy refuses the connection.
+        :raises OSError: the proxy is unreachable or too slow, or refuses the connection.
         """
         with Timeout(context.timeout, TimeoutError(f"the proxy took more than {context.timeout:.3g} seconds")):
             sock = tcp_sock = socket.create_connection(self._address)
             try:
-                if self._context is not None:
-                    sock = self._context.wrap_socket(tcp_sock, server_hostname=self._address[0])
+                if self._ssl_context is not None:
+                    sock = self._ssl_context.wrap_socket(tcp_sock, server_hostname=self._address[0])
                 self._open_tunnel(sock, context)
-                return sock if self._context is None else _bridge_to_plain_socket(sock)
+                return sock if self._ssl_context is None else _bridge_to_plain_socket(sock)
             except BaseException:
                 for each in {sock, tcp_sock}:
                     each.close()
@@ -123,9 +123,9 @@ class HTTPProxyKMSConnect:
             if not byte or len(response) > _MAX_RESPONSE_SIZE:
                 raise OSError("the proxy sent a malformed response to CONNECT")
             response += byte
-        status = response.split(b"\r\n", 1)[0].decode("latin-1")
-        if status.split(" ")[1:2] != ["200"]:
-            raise OSError(f"the proxy refused to connect to {target}: {status[:200]!r}")
+        status_line = response.split(b"\r\n", 1)[0].decode("latin-1")
+        if status_line.split(" ")[1:2] != ["200"]:
+            raise OSError(f"the proxy refused to connect to {target}: {status_line[:200]!r}")
 
 
 def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:

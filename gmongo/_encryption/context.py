@@ -27,8 +27,8 @@ class Context:
 
     The last greenlet or thread that uses the context closes the context. `size` is the size of the input in bytes.
 
-    `make_context` creates the pymongocrypt context, which owns a ``mongocrypt_ctx_t``. The argument of `make_context`
-    creates the ``mongocrypt_ctx_t``. `make_context` must call its argument after all steps that may fail.
+    `make_context` receives a function that creates a ``mongocrypt_ctx_t``, and passes the new object
+    directly to the constructor of the pymongocrypt context, which owns the ``mongocrypt_ctx_t``.
     """
 
     def __init__(self, handle: Handle, make_context: MakeContext, size: int) -> None:
@@ -84,7 +84,7 @@ class Context:
             del outcome  # without this statement, an error and this frame would form a reference cycle
 
     def _run_in_pool(self, work: Callable[..., T], arguments: tuple[object, ...]) -> T | Exception:
-        """Run a step in a thread. If the waiting greenlet is interrupted, the thread closes the context."""
+        """Run a step in a thread, which closes the context if the greenlet is interrupted."""
         # The thread pops a token when the step has ended, and an interrupted greenlet also pops a
         # token. Each pop is atomic. If the thread pops "last", the thread closes the context.
         tokens = ["last", "first"]
@@ -97,10 +97,10 @@ class Context:
                 self.close()
             return outcome
 
-        # If an exception interrupts `spawn`, the thread does not run the step.
-        result = get_hub().threadpool.spawn(run_step)
+        # If an exception interrupts `spawn`, no thread runs the step.
+        async_result = get_hub().threadpool.spawn(run_step)
         try:
-            outcome: T | Exception = result.get()
+            outcome: T | Exception = async_result.get()
             return outcome
         except BaseException:
             self._left_to_thread = True

@@ -49,7 +49,7 @@ class ExplicitEncryption:
         self._machine.handle.close()
 
     def encrypt(
-        self, value: bytes, algorithm: str, key_id: bytes | None, key_alt_name: str | None, **options: object
+        self, document: bytes, algorithm: str, key_id: bytes | None, key_alt_name: str | None, **options: object
     ) -> bytes:
         """Encrypt the value in an encoded document ``{"v": value}``."""
         name = None if key_alt_name is None else bson.encode({"keyAltName": key_alt_name})
@@ -57,15 +57,15 @@ class ExplicitEncryption:
 
         def make_context(new_pointer: Callable[[], Native]) -> Native:
             encrypt_options = ExplicitEncryptOpts(algorithm_name, key_id, name, **options)
-            return contexts.ExplicitEncryptionContext(new_pointer(), providers, value, encrypt_options)
+            return contexts.ExplicitEncryptionContext(new_pointer(), providers, document, encrypt_options)
 
-        return self._run(make_context, len(value), is_slow=algorithm not in _FAST_ALGORITHMS)
+        return self._run(make_context, len(document), is_slow=algorithm not in _FAST_ALGORITHMS)
 
-    def decrypt(self, value: bytes) -> bytes:
+    def decrypt(self, document: bytes) -> bytes:
         """Decrypt the ciphertext in an encoded document ``{"v": ciphertext}``."""
         providers = self._machine.kms_providers
         return self._run(
-            lambda new_pointer: contexts.ExplicitDecryptionContext(new_pointer(), providers, value), len(value)
+            lambda new_pointer: contexts.ExplicitDecryptionContext(new_pointer(), providers, document), len(document)
         )
 
     def create_data_key(
@@ -94,7 +94,7 @@ class ExplicitEncryption:
         return key_id
 
     def rewrap(self, filter: Document, provider: str | None, master_key: Document | None) -> list[Document]:
-        """Encrypt the matching data keys again, and return them. Without `provider`, the master keys stay the same."""
+        """Return the data keys that match `filter`, re-encrypted. By default, keep master keys."""
 
         def make_context(new_pointer: Callable[[], Native]) -> Native:
             providers = self._machine.kms_providers

@@ -1,4 +1,4 @@
-"""Handle of a mongocrypt_t of libmongocrypt: its options, its caches of keys and schemas, and its log messages."""
+"""Handle of a ``mongocrypt_t``, the libmongocrypt object with options and cached keys and schemas."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ON_DEMAND_PROVIDERS = ("aws", "gcp", "azure")
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of libmongocrypt, from the parameters of :class:`~gmongo.encryption_options.AutoEncryptionOpts`."""
+    """Settings of libmongocrypt from parameters of ``AutoEncryptionOpts`` or ``ClientEncryption``."""
 
     kms_providers: Document = field(repr=False)
     key_expiration_ms: int | None = None
@@ -44,7 +44,7 @@ class Settings:
 
 
 class Handle:
-    """Handle of a ``mongocrypt_t``. After :meth:`close`, the end of the last context frees the memory."""
+    """Owner of a ``mongocrypt_t``, freed after :meth:`close` and the end of each ``Context``."""
 
     def __init__(self, settings: Settings) -> None:
         library.require_library()
@@ -81,7 +81,7 @@ class Handle:
         return context
 
     def close(self) -> None:
-        """Refuse new contexts. The end of the last open context discards the data keys."""
+        """Refuse new contexts, and discard the data keys as soon as no context is open."""
         self._crypt = self._crypt_of_parent = None
 
     def mark_forked(self) -> None:
@@ -113,7 +113,7 @@ class Handle:
         version = lib.mongocrypt_crypt_shared_lib_version_string(crypt, ffi.NULL)
         self.has_crypt_shared = version != ffi.NULL
         if settings.crypt_shared_lib_required and not self.has_crypt_shared:
-            # With a path from the application, libmongocrypt has already raised an error.
+            # If the application has set a path, `mongocrypt_init` fails before this check.
             raise MongoCryptError(
                 "crypt_shared_lib_required=True, but the crypt_shared library could not be loaded from the system's "
                 "search path for libraries"

@@ -1,7 +1,7 @@
 """Cryptography functions for a libmongocrypt that was built without cryptography functions.
 
-The functions process large data in pieces. Between two pieces, a worker thread releases the GIL, so
-that the event loop of the main thread can run.
+The ciphers and HMAC functions process large data in pieces. Between pieces, a worker thread releases
+the GIL at intervals, so that the event loop of the main thread can run.
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ def _c_function(signature: str, work: Callable[..., None]) -> Native:
     return ffi.callback(signature, run_hook)
 
 
-def _cipher_function(mode_of: Callable[[bytes], Mode], direction: str) -> Native:
+def _cipher_function(mode_of: Callable[[bytes], Mode], method_name: str) -> Native:
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
     def run_cipher(key: Native, iv: Native, source: Native, target: Native, written: Native) -> None:
-        context = getattr(Cipher(algorithms.AES(bytes(_buffer(key))), mode_of(bytes(_buffer(iv)))), direction)()
+        context = getattr(Cipher(algorithms.AES(bytes(_buffer(key))), mode_of(bytes(_buffer(iv)))), method_name)()
         data, out, offset = memoryview(_buffer(source)), _buffer(target), 0
         for start in range(0, len(data), _CHUNK_SIZE):
             piece = context.update(data[start : start + _CHUNK_SIZE])

@@ -36,7 +36,7 @@ class Kms:
     def complete_request(self, request: Native, deadline: float | None) -> None:
         """Send one request, a ``MongoCryptKmsContext``, and pass the response to libmongocrypt.
 
-        If the request fails, report the failure to libmongocrypt, which may then request a new attempt.
+        After a network error, report the failure to libmongocrypt, which may request a new attempt.
         """
         pause, seconds_left = request.usleep / 1e6, remaining(deadline)
         if pause:
@@ -115,7 +115,7 @@ def _run_callback(callback: Callable[[KMSConnectContext], object], context: KMSC
 
 def _detach_socket(sock: socket) -> _socket.socket:
     """Move the file descriptor of an application socket into a new plain socket object."""
-    family, kind, number = sock.family, sock.type, sock.detach()
-    plain_socket = _socket.socket(family, kind, 0, fileno=number)
+    family, kind, file_descriptor = sock.family, sock.type, sock.detach()
+    plain_socket = _socket.socket(family, kind, 0, fileno=file_descriptor)
     plain_socket.setblocking(False)
     return plain_socket

@@ -11,7 +11,7 @@ from gmongo.errors import ConfigurationError
 from gmongo.options.rules import TLS_DETAIL_OPTIONS, validate_keyword_options
 from gmongo.wire.tls import Tls
 
-TIMEOUT = 10.0  # the time limit of the connection attempt, and also of the response, in seconds
+TIMEOUT = 10.0  # time limits of the connection attempt and of the response, each in seconds
 _INSECURE_OPTIONS = frozenset(
     {
         "tlsInsecure",
@@ -24,7 +24,7 @@ _ALLOWED = {name.lower(): name for name in TLS_DETAIL_OPTIONS if name not in _IN
 
 
 class KmsTls:
-    """TLS settings of all KMS providers. The TLS options have the same names as the TLS options of a client."""
+    """TLS settings of KMS providers. `options` maps providers to options such as ``tlsCAFile``."""
 
     def __init__(self, options: Document | None, providers: Iterable[str]) -> None:
         if options is not None and not isinstance(options, Mapping):

@@ -51,9 +51,10 @@ class Machine:
     def run(
         self, make_context: MakeContext, size: int, deadline: float | None, *, is_slow: bool = False
     ) -> bytes | None:
-        """Run a :class:`Context` until libmongocrypt has finished the task. Return None if the task changed nothing.
+        """Run the task of a :class:`Context`. Return the result, or None if the task changes nothing.
 
-        Each request to a service also has its own time limit. `is_slow` is True for a slow task of any size.
+        In addition to `deadline`, each request to a service has its own time limit. If `is_slow` is
+        True, a thread processes even small inputs.
         """
         with Context(self.handle, make_context, size) as context:
             context.runs_in_thread = context.runs_in_thread or is_slow
@@ -95,8 +96,7 @@ class Machine:
             supply(lambda: requests.list_collections(context.database, native.mongo_operation()))
         elif state == lib.MONGOCRYPT_CTX_NEED_MONGO_MARKINGS:
             supply(lambda: [requests.analyse(native.database, native.mongo_operation())])
-            # The command has values to encrypt, for which libmongocrypt may compute many tokens.
-            context.runs_in_thread = True
+            context.runs_in_thread = True  # libmongocrypt may compute many tokens for the command
         else:
             raise EncryptionError(ValueError(f"libmongocrypt is in state {state}, which gmongo does not support"))
 
@@ -122,7 +122,7 @@ class OnDemandCredentials:
     def __init__(self, providers: tuple[str, ...]) -> None:
         self._providers = providers
         self._aws = AwsCredentialsCache()
-        self._azure = "", 0.0  # the access token, and the time of its expiration
+        self._azure_token = "", 0.0  # the access token, and the time of its expiration
 
     def fetch(self, deadline: float | None) -> DocumentDict:
         """Return the credentials of the providers in the format of libmongocrypt."""
@@ -139,11 +139,11 @@ class OnDemandCredentials:
 
     def _fetch_azure(self, timeout: float) -> dict[str, str]:
         requested_at = _clock.monotonic()
-        token, valid_until = self._azure
+        token, valid_until = self._azure_token
         if valid_until - requested_at <= _MIN_LIFETIME:
             reply = azure_token(_AZURE_RESOURCE, timeout)
             token, lifetime = reply["access_token"], str(reply.get("expires_in"))
-            self._azure = token, requested_at + (float(lifetime) if lifetime.isdecimal() else 0.0)
+            self._azure_token = token, requested_at + (float(lifetime) if lifetime.isdecimal() else 0.0)
         return {"accessToken": token}
 
     def _fetch_google(self, timeout: float) -> dict[str, str]:

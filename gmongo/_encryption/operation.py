@@ -30,9 +30,9 @@ from gmongo.wire.address import Address
 from gmongo.wire.message import HEADER_SIZE, Buffer
 from gmongo.wire.reply import LARGE_REPLY_SIZE
 
-# The maximum size of the commands of a bulk write before encryption, in bytes. Encryption makes commands larger.
+# Maximum size in bytes of each bulk write command before encryption, which makes the command larger.
 MAX_BATCH_SIZE = 2 * 1024 * 1024
-# The driver decodes only the names of the top-level fields of an encrypted command.
+# The driver decodes the top-level fields of an encrypted command, but not the nested documents.
 _RAW_CODEC_OPTIONS: CodecOptions[Value] = CodecOptions(
     document_class=RawBSONDocument, datetime_conversion=DatetimeConversion.DATETIME_MS
 )
@@ -70,7 +70,7 @@ def _inner_attribute(name: str) -> Any:
 class EncryptedOperation(Operation):
     """Operation that encrypts the command of another operation, and decrypts the reply.
 
-    This class defines each method of Operation explicitly, so that no method can bypass the encryption.
+    The class inherits only `message`, so that no other method of Operation can bypass the encryption.
     """
 
     def __init__(self, inner: Operation, encrypter: Encrypter, deadline: float | None) -> None:

@@ -1,4 +1,4 @@
-"""Error codes, named as in the server's ``error_codes.yml``, and the sets of codes in specifications."""
+"""Error codes, mostly from the server's ``error_codes.yml``, and sets of codes in specifications."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 TRANSIENT = "TransientTransactionError"
 UNKNOWN_RESULT = "UnknownTransactionCommitResult"
 
-# Retryable Writes specification, "Determining Retryable Errors".
+# Retryable Writes specification.
 RETRYABLE_WRITE = "RetryableWriteError"
 NO_WRITES_PERFORMED = "NoWritesPerformed"
 

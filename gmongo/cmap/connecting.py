@@ -37,14 +37,14 @@ class ConnectTimeout:
             self._limit = TimeLimit(lambda _: connection.make_timeout_error(seconds, "connectTimeoutMS"), ref)
 
     def begin(self, began: float | None = None) -> None:
-        """Start the timer for a connection attempt that started at the time `began`, or starts now."""
+        """Start the timer for a connection attempt that started at `began`, or now if `began` is None."""
         if self._limit is not None and self.seconds is not None:
             elapsed = 0.0 if began is None else _clock.monotonic() - began
             self._limit.begin(self.seconds, self._connection, elapsed)
             self._limit.extend_if_late()  # the event loop may have been blocked during the TCP connection
 
     def begin_stage(self, extra_seconds: float = 0.0) -> None:
-        """Begin a stage: extend the timeout by `extra_seconds`, and by any time of a blocked event loop."""
+        """Begin a stage: add `extra_seconds`, and extend a timeout that ended while the event loop was blocked."""
         if self._limit is not None:
             self._limit.extend_if_late()
             self._limit.add(extra_seconds)
@@ -63,7 +63,7 @@ class ConnectTimeout:
 def connect(
     connection: ServerConnection, options: ConnectionSettings, progress: Progress, limit: ConnectTimeout
 ) -> None:
-    """Connect to the server, directly or through the proxy, and perform the TLS handshake."""
+    """Connect to the server, directly or through the proxy. With TLS, also perform the TLS handshake."""
     proxy = None if connection.address[1] is None else options.proxy
     try:
         transport = _connect_stream(connection, options, progress, limit, proxy)

@@ -54,7 +54,7 @@ def establish(
 
     Connections of monitors do not authenticate. `ref` is True if the timer for ``connectTimeoutMS``
     keeps the event loop alive. `on_hello` runs between the hello and the authentication, and must not
-    switch greenlets. An authentication callback receives the time until the `deadline` of the
+    switch greenlets. The authentication receives the remaining time until the `deadline` of the
     operation.
     """
     authentication = None

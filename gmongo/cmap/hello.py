@@ -1,4 +1,4 @@
-"""Checked replies to hello commands. The peer is not necessarily a MongoDB server."""
+"""Checked replies to hello commands. The checks are necessary, because the peer may not be a MongoDB server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Hello:
 
 
 def read_hello(reply: Document, duration: float) -> Hello:
-    """Check a reply to a hello command and its fields. Return the checked reply."""
+    """Check a reply to a hello command and the fields of the reply. Return the checked reply."""
     check(reply, ERROR_SCHEMA, "a hello")
     if not reply.get("ok"):
         message = reply.get("errmsg") or reply.get("$err") or "hello failed"

@@ -15,7 +15,7 @@ from gmongo._version import __version__
 from gmongo.driver_info import DriverInfo
 
 _MAX_SIZE = 512
-_DRIVER_FIELDS = {"name": "gmongo", "version": __version__}  # the driver name and version are never truncated
+_DRIVER_FIELDS = {"name": "gmongo", "version": __version__}  # gmongo's own name and version are never truncated
 
 # Name of each function-as-a-service platform -> environment variables that identify the platform.
 _FAAS_VARIABLES = {
@@ -74,7 +74,7 @@ def _build_document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> D
 
 
 def detect_faas_platform(variables: Mapping[str, str]) -> str | None:
-    """Return the function-as-a-service platform of the process, or None if no platform or several platforms match."""
+    """Return the name of the function-as-a-service platform, or None if not exactly one platform matches."""
     matches = [name for name, signs in _FAAS_VARIABLES.items() if any(variables.get(sign) for sign in signs)]
     if variables.get("AWS_EXECUTION_ENV", "").startswith("AWS_Lambda_") and "aws.lambda" not in matches:
         matches.append("aws.lambda")
@@ -118,7 +118,7 @@ def _shorten_document(document: DocumentDict) -> bool:
 
 
 def _truncate_field(document: DocumentDict, parent: DocumentDict, field: str, min_bytes: int = 0) -> None:
-    """Truncate `parent[field]` to at least `min_bytes`, if the document exceeds 512 bytes."""
+    """If the document exceeds 512 bytes, truncate `parent[field]`, but keep at least `min_bytes` bytes."""
     surplus = len(bson.encode(document)) - _MAX_SIZE
     if surplus > 0:
         text = parent[field].encode()

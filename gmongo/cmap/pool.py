@@ -1,6 +1,6 @@
 """Connection pool of one server.
 
-The module `pool_state` contains all state of the pool, and does no I/O. `Pool` waits, connects,
+The module `pool_state` contains all state of the pool, and never waits. `Pool` waits, connects,
 closes connections and delivers events. These actions may switch greenlets, and start only when the
 state of the pool is consistent.
 """
@@ -37,12 +37,12 @@ from gmongo.wire.timeout import TimeLimit, limit_text, remaining
 _MAX_CHECK_OUTS_SHOWN = 5
 # Seconds that the pool waits for the server error MaxTimeMSExpired after the timeout of an operation.
 _TIME_FOR_DUE_REPLY = 0.25
-_SHORTEST_PAUSE = 0.1  # Seconds between background runs that close idle connections.
+_SHORTEST_PAUSE = 0.1  # Minimum seconds between background runs that close idle connections.
 _END = -1.0  # Return value of `background_run` that ends the background runs.
 
 
 class PoolOwner(Protocol):
-    """Callbacks of a pool to the topology. Callbacks never switch greenlets."""
+    """Callbacks from a pool to the topology. The callbacks never switch greenlets."""
 
     def connection_established(self, connection: Connection) -> None: ...
     # Before closing a connection, the pool reports a failure that the server may have caused (CMAP-A13).
@@ -88,7 +88,7 @@ class Pool:
 
     @property
     def operation_count(self) -> int:
-        """Number of operations that use or await a connection. Server selection compares these numbers."""
+        """Number of connections in use, draining or pending, plus the number of waiters, for server selection."""
         machine = self.machine
         return len(machine.in_use) + len(machine.draining) + len(machine.pending) + len(machine.queue.waiters)
 
@@ -147,7 +147,7 @@ class Pool:
         return connection
 
     def _obtain_connection(self, deadline: float | None) -> Connection:
-        """Return an available connection, or wait in the queue, or establish a new connection."""
+        """Return a connection: take an available connection, wait in the queue, or establish a new connection."""
         machine = self.machine
         offer = machine.request_connection()
         # After an exception, return the offer (a connection or a place in the wait queue) to the
@@ -195,7 +195,7 @@ class Pool:
         return WaitQueueTimeoutError(message, self.address, longest_check_outs, details)
 
     def _establish(self, connection: Connection, deadline: float | None = None, ref: bool = True) -> None:
-        """Connect to the server, perform the handshake and authenticate, until the `deadline` of the operation.
+        """Connect to the server, perform the handshake and authenticate, before the `deadline` of the operation.
 
         After a success, the connection is still pending. After a failure, the state machine has
         dropped the connection.
@@ -308,12 +308,12 @@ class Pool:
         self.finish()
 
     def interrupt(self, error: BaseException) -> None:
-        """Raise `error` in all operations on connections in use, without a switch."""
+        """Raise `error` in all operations on connections in use, without a switch of greenlets."""
         for connection in list(self.machine.in_use):
             connection.interrupt(error)
 
     def background_run(self) -> float:
-        """Close perished connections, and start to establish a connection if necessary, without waiting.
+        """Close perished connections. If a new connection is necessary, spawn a greenlet for its establishment.
 
         Return the seconds until the next run, or a negative number if no run follows (CMAP-172 to CMAP-177).
         """

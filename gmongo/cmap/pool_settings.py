@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ConnectionSettings:
-    """Connection settings. Times are in seconds, and None means no limit."""
+    """Connection settings. Times are in seconds, and a time of None means no limit."""
 
     connect_timeout: float | None = 20.0  # Limit of the name lookup and of each connection attempt.
     socket_timeout: float | None = None  # Limit of one request and its reply.
@@ -40,7 +40,7 @@ class PoolSettings:
     max_idle_time: float | None = None  # None means no limit
     max_connecting: int = 2
     wait_queue_timeout: float | None = None  # None means no limit.
-    background_interval: float = 10.0  # Pause between two background runs. A negative number disables the runs.
+    background_interval: float = 10.0  # Maximum pause between background runs. A negative number disables the runs.
     drains: bool = False  # True if the pool waits for late replies to interrupted operations.
     drain_time: float = 1.0  # Maximum time that the pool waits for a late reply.
     drain_bytes: int = 1 << 20  # Maximum size of a late reply.

@@ -1,10 +1,10 @@
-"""State of a pool: four sets of connections, the wait queue, the generations, and the pool state (such as paused).
+"""State machine of a pool: four collections of connections, the wait queue, the generations, and a state such as READY.
 
 The state machine does no I/O except for a peek at idle sockets, and only its methods change the
-state. Every method is a critical section: no method switches greenlets, and the state is consistent
-before and after each method. Methods record events in the order of the specification, and return or
-store the connections that the pool must establish, interrupt or close. The sizes of the sets are the
-connection counts of the specification.
+state. Every method except `_publish_ready` is a critical section: the method does not switch
+greenlets, and the state is consistent before and after the method. Methods record events in the order
+of the specification, and return or store the connections that the pool must establish, interrupt or
+close. `total`, `len(pending)` and `len(available)` are the connection counts of the specification.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class StateMachine:
         self.address = address
         self.state = PoolState.PAUSED
         self.generations = Generations()
-        # Connections of this generation need no check before their use. None means that all connections need a check.
+        # Recently used connections of this generation need no check. None means that all connections need a check.
         self.fit_generation: int | None = None
         self.queue: WaitQueue[Connection] = WaitQueue()
         self.pending: set[Connection] = set()  # Connections that are not yet established.
@@ -68,7 +68,7 @@ class StateMachine:
         self._may_populate = False  # True after the delivery of the ready event (CMAP-81).
         self._populate_attempt: Connection | None = None
         self._populate_backoff = 0.0  # Backoff of the background greenlet in seconds.
-        self._populate_backoff_ends = 0.0  # End of the backoff (`_clock.monotonic()`).
+        self._populate_backoff_end = 0.0  # End of the backoff, as measured by `_clock.monotonic()`.
         events.record(events.pool_created, options.specified)
 
     @property
@@ -86,7 +86,7 @@ class StateMachine:
         return len(self.pending) < self._options.max_connecting and (limit == 0 or self.total < limit)
 
     def check_out_available(self) -> Connection | None:
-        """Check out an available connection, or return None if a check or a wait is necessary."""
+        """Check out an available connection, or return None if :meth:`request_connection` is necessary."""
         # Hot path and critical section: a connection moves from `available` to `in_use` before
         # another greenlet runs. Greenlets in the queue receive available connections first.
         available = self.available
@@ -124,7 +124,7 @@ class StateMachine:
         return connection
 
     def _serve_waiters(self) -> None:
-        """Hand connections or free slots to the waiters in order, after a slot may have become free."""
+        """Hand available connections, or pending connections for free slots, to the waiters in order of arrival."""
         while self.queue.waiters and self.state is PoolState.READY:
             connection = self._take_connection()
             if connection is None:
@@ -132,8 +132,8 @@ class StateMachine:
             self.queue.hand_over(connection)
 
     def _remove_pending(self, connection: Connection) -> None:
-        """Free the ``maxConnecting`` slot of a connection for a waiter or the background greenlet (CMAP-97)."""
-        # Waiters are first, because the background greenlet wakes in a later iteration of the event loop.
+        """Remove a pending connection. A waiter or the background greenlet can use the free slot (CMAP-97)."""
+        # Waiters receive the slot first, because the background greenlet wakes in a later iteration of the event loop.
         self.pending.discard(connection)  # After a fork, the child has already removed the connection.
         self._serve_waiters()
         self._wake_background()
@@ -151,8 +151,8 @@ class StateMachine:
             raise self._make_check_out_error()
 
     def return_offer(self, offer: Connection | Waiter[Connection]) -> None:
-        """Return an offer to the pool after a failed check-out, without a check-in event."""
-        # If an exception interrupts a waiter after the hand-over, `leave` returns the connection to the pool.
+        """Return an offer (connection or waiter) to the pool after a failed check-out, without a check-in event."""
+        # If an exception interrupts a waiter after the hand-over, `leave` returns the connection of the waiter.
         connection = self.queue.leave(offer) if isinstance(offer, Waiter) else offer
         if connection in self.pending:
             self._remove_pending(connection)
@@ -177,7 +177,7 @@ class StateMachine:
         connection.establishment_seconds = duration
         self._events.record(self._events.connection_ready, connection.id, duration)
         self._events.record_established(duration)
-        self._populate_backoff = self._populate_backoff_ends = 0.0
+        self._populate_backoff = self._populate_backoff_end = 0.0
 
     def check_out_established(self, connection: Connection) -> None:
         """Move an established connection to the connections in use, or raise PoolClosedError (CMAP-A20)."""
@@ -199,7 +199,7 @@ class StateMachine:
         if connection is self._populate_attempt:
             backoff = 2 * self._populate_backoff or _FIRST_BACKOFF
             self._populate_backoff = min(backoff, self._options.background_interval)
-            self._populate_backoff_ends = _clock.monotonic() + self._populate_backoff
+            self._populate_backoff_end = _clock.monotonic() + self._populate_backoff
         self._end_populating(connection)
         self._drop_connection(connection, self._get_broken_reason(connection) or ClosedReason.ERROR)
         self._serve_waiters()
@@ -246,7 +246,7 @@ class StateMachine:
             self.available.append(connection)
 
     def _drop_connection(self, connection: Connection, reason: str) -> None:
-        """Mark a connection for closing by the pool, and wake the background greenlet."""
+        """Mark a connection for closing by the pool. Wake the background greenlet if a new connection is necessary."""
         self._events.record(self._events.connection_closed, connection.id, reason, connection.error)
         if connection.service_id is not None:
             self.generations.remove_connection(connection.service_id)
@@ -287,7 +287,7 @@ class StateMachine:
         self._serve_waiters()
 
     def ready(self) -> None:
-        """Mark a paused pool ready. The background greenlet starts after the ready event (CMAP-81)."""
+        """Mark a paused pool as ready. The background greenlet connects only after the ready event (CMAP-81)."""
         if self.state is PoolState.PAUSED:
             self._set_state(PoolState.READY)
             generation = self.generations.current
@@ -307,7 +307,7 @@ class StateMachine:
             self.background_wakeup.set()
 
     def clear(self, cause: BaseException | None, service_id: ObjectId | None, interrupt: bool) -> list[Connection]:
-        """Clear the pool or a service (CMAP-A07). Return connections to interrupt (CMAP-157, CMAP-A09)."""
+        """Clear the pool, or only one service (CMAP-A07). Return the connections to interrupt (CMAP-157, CMAP-A09)."""
         if self.state is PoolState.CLOSED:
             return []
         # Critical section: first advance the generation, so that connections become stale. Then
@@ -318,11 +318,11 @@ class StateMachine:
         if service_id is None:
             self._pause(cause)
         self._stop_draining(ClosedReason.STALE)
-        self._serve_waiters()  # waiters for other services may use the freed slots
+        self._serve_waiters()  # after the clear of one service, waiters may use the freed slots
         self.background_wakeup.set()
         if not interrupt:
             return []
-        # The returned connections are older than the clear, because no greenlet has run since the start of the clear.
+        # No other greenlet has run since the start of the clear. Therefore the clear is newer than these connections.
         return [each for each in (*self.pending, *self.in_use) if each.service_id == service_id]
 
     def _pause(self, cause: BaseException | None) -> None:
@@ -353,7 +353,7 @@ class StateMachine:
         self.fit_generation = self.generations.current if state is PoolState.READY and not needs_check else None
 
     def needs_connection(self) -> bool:
-        """Return True if the background greenlet should establish a connection now (one at a time)."""
+        """Return True if the background greenlet should now establish a connection. Its attempts do not overlap."""
         return (
             self.state is PoolState.READY
             and self._may_populate
@@ -364,7 +364,7 @@ class StateMachine:
         )
 
     def remaining_backoff(self) -> float:
-        return max(0.0, self._populate_backoff_ends - _clock.monotonic())
+        return max(0.0, self._populate_backoff_end - _clock.monotonic())
 
     def begin_populating(self) -> Connection | None:
         """Return a pending connection for the background greenlet to establish, or None."""
@@ -394,7 +394,7 @@ class StateMachine:
         self.pending, self.available, self.in_use, self.draining = set(), deque(), set(), set()
         self.generations.advance()
         self._populate_attempt = None
-        self._populate_backoff = self._populate_backoff_ends = 0.0
+        self._populate_backoff = self._populate_backoff_end = 0.0
         self.background_wakeup = Wakeup()
 
     def _make_check_out_error(self) -> Exception:
@@ -407,14 +407,14 @@ class StateMachine:
         )
 
     def _get_broken_reason(self, connection: Connection) -> str | None:
-        """Return the reason to close a connection, in the order of CMAP-A21, or None."""
+        """Return the first reason (in the order of CMAP-A21) to close a connection, or None if no reason applies."""
         if self.state is PoolState.CLOSED:
             return ClosedReason.POOL_CLOSED
-        stale = self._is_stale(connection)
+        is_stale = self._is_stale(connection)
         if connection.mid_message or connection.error is not None:
-            interrupted = stale and isinstance(connection.error, PoolClearedError)
-            return ClosedReason.STALE if interrupted else ClosedReason.ERROR
-        return ClosedReason.STALE if stale else None
+            is_interrupted = is_stale and isinstance(connection.error, PoolClearedError)
+            return ClosedReason.STALE if is_interrupted else ClosedReason.ERROR
+        return ClosedReason.STALE if is_stale else None
 
     def _is_stale(self, connection: Connection) -> bool:
         """Return True if a connection is older than the last clear of the pool or of its service."""

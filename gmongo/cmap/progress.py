@@ -28,9 +28,9 @@ class Progress:
     def __init__(self, host: str, options: ConnectionSettings) -> None:
         self._host = host
         self._order = options.address_order
-        self._address: SocketAddress | None = None  # None if the host has only one address.
-        self.peer = ""  # Address of the current attempt, or empty if equal to `host`.
-        self.race: Race | None = None  # TCP connections in progress to several addresses.
+        self._address: SocketAddress | None = None  # Address of the attempt, or None if the host has no other.
+        self.peer = ""  # Host of the current attempt for texts, or empty if equal to `_host`.
+        self.race: Race | None = None  # TCP connections in progress to several addresses, or None.
         self.begin(NAME_LOOKUP_STAGE)
 
     def begin(self, stage: str) -> None:
@@ -38,13 +38,13 @@ class Progress:
         self._since = _clock.monotonic()
 
     def record_address(self, address: SocketAddress, *, is_only_address: bool) -> None:
-        """Record the address of the server or proxy of the current attempt."""
+        """Record the address to which the current attempt connects: an address of the server or of the proxy."""
         self._address = None if is_only_address else address
         host = address if isinstance(address, str) else str(address[0])
         self.peer = "" if host == self._host else host
 
     def has_result(self, transport: Transport) -> bool:
-        """Return True if the TCP connection is complete. In a later stage, return True if bytes have arrived."""
+        """Return True if the TCP connection is complete or, in a later stage, if bytes have arrived."""
         return transport.has_peer() if self.stage.startswith(TCP_STAGE) else transport.has_arrived()
 
     def record_failure(self) -> None:
@@ -60,9 +60,9 @@ class Progress:
         return f"{self.stage}{peer} for {format_milliseconds(_clock.monotonic() - self._since)}"
 
     def likely_reason(self, error: TransportError, transport: Transport | None) -> str:
-        """Return a likely reason for a closed connection before the hello reply, or an empty text."""
-        closed = error.errno in _CLOSED_ERRNOS or str(error) == "connection closed by the server"
-        if self.stage != HELLO_STAGE or not closed:
+        """Return a likely reason why the server closed the connection before its hello reply, or an empty text."""
+        is_closed = error.errno in _CLOSED_ERRNOS or str(error) == "connection closed by the server"
+        if self.stage != HELLO_STAGE or not is_closed:
             return ""
         if isinstance(transport, TlsTransport):
             return "; perhaps the server refused the client certificate (tlsCertificateKeyFile)"

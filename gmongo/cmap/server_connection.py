@@ -39,8 +39,8 @@ class Reauthentication(Protocol):
 class ServerConnection:
     """Connection to one server. The constructor does no I/O. `socket_timeout` limits one exchange (in seconds).
 
-    `mid_message` is true from the first byte of a request to the last byte of its reply. If `mid_message` is true, the
-    pool must close the connection, because the next received bytes belong to the old reply.
+    `mid_message` is true from the first byte of a request to the last byte of its reply. While `mid_message` is
+    true, the connection cannot send a new request, because the next received bytes belong to the old reply.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class ServerConnection:
         self.progress: Progress | None = None  # Progress of the establishment, or None.
         self.race: Race | None = None  # TCP connections in progress to several addresses, or None.
         self.ref = ref  # True if waiting for the connection keeps the event loop alive.
-        self._limit: TimeLimit | None = None  # The first exchange with a timeout creates the timer.
+        self._limit: TimeLimit | None = None  # The first exchange with a timeout creates the limit.
         self._transport: Transport | None = None
         self._interruption: BaseException | None = None
         self._last_reply_id = 0
@@ -88,25 +88,25 @@ class ServerConnection:
     def attach(self, transport: Transport) -> None:
         self.race = None
         self._transport = transport
-        # The pool may have been cleared or closed during the name lookup, without a socket to interrupt.
+        # The pool may have called `interrupt` during the name lookup, when no socket existed.
         if self._interruption is not None:
             transport.interrupt(self._interruption)
 
     def attach_race(self, race: Race) -> None:
-        """Set the race between several TCP connections. The transport of the winner is attached later."""
+        """Set the race between several TCP connections. The caller later attaches the transport of the winner."""
         self.race = race
         if self._interruption is not None:
             race.interrupt(self._interruption)
 
     def has_arrived(self) -> bool:
-        """Return True if a result of the current stage may have arrived. Does not switch greenlets."""
+        """Return True if a result of the current stage may have arrived. The method does not switch greenlets."""
         transport = self._transport
         if transport is None or self.progress is None:
-            return True  # during a name lookup or a race, the progress is unknown
+            return True  # during a name lookup or a race, a result may have arrived
         return self.progress.has_result(transport)
 
     def may_be_closed(self) -> bool:
-        """Return True if the server has closed this idle connection, or has sent unexpected bytes, without a switch."""
+        """Return True if the server has closed this idle connection or has sent unexpected bytes."""
         return self._transport is not None and self._transport.has_arrived()
 
     def store_hello(self, hello: Hello, compressor: Compressor | None) -> None:
@@ -136,7 +136,7 @@ class ServerConnection:
     def exchange(
         self, request_id: int, buffers: Sequence[bytes], timeout: float | None, decode: Callable[[Buffer], Decoded]
     ) -> Decoded:
-        """Send a request and return its reply. During a stream of replies, only return the next reply of the stream.
+        """Send a request and return its reply. During a stream of replies, send nothing, and return the next reply.
 
         `decode` must not keep the body of the reply, because the connection reuses the memory of
         small bodies. If the timeout ended before the driver sent data, the connection remains usable
@@ -145,7 +145,7 @@ class ServerConnection:
         if self.mid_message:
             return self._receive_next_of_stream(buffers, timeout, decode)
         # Set `mid_message` before the first byte of the request, and reset `mid_message` after the
-        # last byte of the reply. The pool therefore closes the connection after an interruption.
+        # last byte of the reply. Therefore `mid_message` stays true after an interruption.
         self.mid_message = True
         limit = None
         try:
@@ -275,7 +275,7 @@ class ServerConnection:
         return error
 
     def make_network_error(self, error: TransportError) -> AutoReconnect:
-        """Convert a transport error to an AutoReconnect error that names the establishment stage."""
+        """Convert a transport error to an AutoReconnect error, which names the stage if the establishment failed."""
         kind = NetworkTimeout if isinstance(error, AttemptsTimedOut) else AutoReconnect
         text = f"{address_text(self.address)}: {error}"
         progress = self.progress
@@ -286,19 +286,19 @@ class ServerConnection:
         )
 
     def make_timeout_error(self, seconds: float | None, option: str | None = None) -> NetworkTimeout:
-        """Return the error for a timeout of `seconds`, which `option` or the usual option sets."""
+        """Return the error for a timeout of `seconds`. `option` is the option that set the timeout, or None."""
         progress = self.progress
         if progress is None or seconds is None or seconds <= 0:
             return _make_timeout_error(self.address, self._usual_limit, seconds, option)
-        limit = f"limit {format_milliseconds(seconds)}: {option or limit_text(seconds)}"
+        details = f"limit {format_milliseconds(seconds)}: {option or limit_text(seconds)}"
         where = address_text(self.address)
         return _set_stable_text(
-            NetworkTimeout(f"{where}: timed out ({progress}; {limit})"), f"timed out ({limit})", progress
+            NetworkTimeout(f"{where}: timed out ({progress}; {details})"), f"timed out ({details})", progress
         )
 
     @property
     def _usual_limit(self) -> tuple[str, float | None]:
-        """Name and seconds of the option that usually limits an exchange. None matches a timeout of any length."""
+        """Name and seconds of the option that usually limits an exchange. Seconds of None match any timeout."""
         return ("connectTimeoutMS", None) if self.is_monitor else ("socketTimeoutMS", self.socket_timeout or -1.0)
 
     def mark_unusable(self, error: BaseException) -> None:
@@ -306,12 +306,12 @@ class ServerConnection:
             self.error = without_frames(error)
 
     def record_failure(self, error: BaseException | None) -> None:
-        """Store an error that interrupted an exchange, so that the pool closes the connection."""
+        """Mark the connection as unusable if `error` interrupted an exchange."""
         if error is not None and self.mid_message:
             self.mark_unusable(error)
 
     def interrupt(self, error: BaseException) -> None:
-        """Close the socket, and raise `error` in the current or next use, without a switch."""
+        """Close the socket without a greenlet switch. The current or next use of the connection raises `error`."""
         self.error = self._interruption = without_frames(error)
         transport_or_race = self._transport or self.race
         if transport_or_race is not None:
@@ -334,7 +334,7 @@ class ServerConnection:
 
 
 def _set_stable_text(error: NetworkError, text_without_duration: str, progress: Progress) -> NetworkError:
-    """Store an error text without the duration of the stage. The text is equal for equal failures."""
+    """Store in `error` a text without the duration of the stage. Equal failures have equal texts. Return `error`."""
     error._stable_text = f"{text_without_duration} ({progress.stage} {progress.peer})"
     return error
 
@@ -342,11 +342,11 @@ def _set_stable_text(error: NetworkError, text_without_duration: str, progress: 
 def _make_timeout_error(
     address: Address, usual_limit: tuple[str, float | None], seconds: float | None, option: str | None = None
 ) -> NetworkTimeout:
-    """Return the error for a timeout, which names the option and the length of the timeout."""
+    """Return the error for a timeout. The text of the error names the time limit."""
     where = address_text(address)
     if seconds is None or seconds <= 0:
         return NetworkTimeout(f"{where}: timed out ({limit_text(seconds)} ended before the exchange)")
     if option is None and usual_limit[1] in (seconds, None):
         option = usual_limit[0]
-    limit = option or f"rest of {limit_text(seconds)}"
-    return NetworkTimeout(f"{where}: timed out (no complete reply within {format_milliseconds(seconds)}: {limit})")
+    cause = option or f"rest of {limit_text(seconds)}"
+    return NetworkTimeout(f"{where}: timed out (no complete reply within {format_milliseconds(seconds)}: {cause})")

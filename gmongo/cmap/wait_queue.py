@@ -25,10 +25,10 @@ Item = TypeVar("Item")
 class Waiter(Generic[Item]):
     """Greenlet that waits in the queue, and the result of its wait: an item or an error."""
 
-    __slots__ = ("_asleep", "_hub", "_wake_callback", "error", "greenlet", "item", "purpose", "since")
+    __slots__ = ("_asleep", "_hub", "_wake_callback", "error", "greenlet", "item", "operation", "since")
 
-    def __init__(self, purpose: str | None = None) -> None:
-        self.purpose = purpose  # name of the operation, for statistics
+    def __init__(self, operation: str | None = None) -> None:
+        self.operation = operation  # name of the operation, only for statistics
         self.greenlet: greenlet = getcurrent()
         self.since = _clock.monotonic()
         self.item: Item | None = None
@@ -38,7 +38,7 @@ class Waiter(Generic[Item]):
         self._wake_callback: IWatcher | None = None
 
     def sleep(self, limit: float | None, make_timeout_error: Callable[[], Exception]) -> Item:
-        """Wait for an item for at most `limit` seconds. Raise the error of a timeout or an eviction."""
+        """Wait for an item for at most `limit` seconds. After a timeout or an eviction, raise its error."""
         timeout = Timeout(None if limit is None else timer_delay(limit))
         try:
             with timeout:
@@ -87,15 +87,15 @@ class WaitQueue(Generic[Item]):
         self._keep_alive_timer: IWatcher | None = None  # Timer that keeps the event loop alive.
         self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # An OrderedDict removes any waiter fast.
 
-    def join(self, purpose: str | None = None) -> Waiter[Item]:
-        """Add the current greenlet, without a switch. If the wait raises an exception, call :meth:`leave`."""
-        waiter: Waiter[Item] = Waiter(purpose)
+    def join(self, operation: str | None = None) -> Waiter[Item]:
+        """Add the current greenlet, without a switch. If the wait fails, the caller must call :meth:`leave`."""
+        waiter: Waiter[Item] = Waiter(operation)
         self.waiters[waiter] = None
         self._update_keep_alive()
         return waiter
 
     def leave(self, waiter: Waiter[Item]) -> Item | None:
-        """Remove a waiter, and return its received item, or None. Does not switch greenlets."""
+        """Remove a waiter, and return its received item, or None. The method does not switch greenlets."""
         self.waiters.pop(waiter, None)  # `hand_over` or `evict` may have removed the waiter already
         self._update_keep_alive()
         return waiter.item
@@ -109,7 +109,7 @@ class WaitQueue(Generic[Item]):
             timer.close()
 
     def hand_over(self, item: Item) -> None:
-        """Remove the first waiter, and hand `item` to this waiter. Does not switch greenlets."""
+        """Remove the first waiter, and hand `item` to this waiter. The method does not switch greenlets."""
         # Critical section: the waiter leaves the queue and receives the item before another greenlet runs. Therefore
         # no waiter receives two items, and `leave` finds the item even if the waiter never runs.
         waiter, _ = self.waiters.popitem(last=False)
@@ -119,14 +119,14 @@ class WaitQueue(Generic[Item]):
         waiter.wake()
 
     def hand_over_to_all(self, item: Item) -> None:
-        """Hand `item` to all waiters, which stay in the queue. Does not switch greenlets."""
+        """Hand `item` to all waiters, which stay in the queue. The method does not switch greenlets."""
         # The waiters run in the order of the queue, even if an earlier call has already woken some waiters.
         for waiter in self.waiters:
             waiter.item = item
             waiter.wake()
 
     def evict(self, make_error: Callable[[], BaseException]) -> None:
-        """Remove all waiters, and end each wait with a new error. Does not switch greenlets."""
+        """Remove all waiters, and end each wait with a new error. The method does not switch greenlets."""
         evicted = list(self.waiters)
         self.waiters.clear()
         self._update_keep_alive()

@@ -108,7 +108,7 @@ def _list_operations(executor: Executor) -> list[DocumentDict]:
     """Return the operations in progress, each with its phase."""
     topology, now = executor.topology, _clock.monotonic()
     operations = [
-        _operation_state("server selection", waiter.purpose, "", greenlet_name(waiter.greenlet), now - waiter.since)
+        _operation_state("server selection", waiter.operation, "", greenlet_name(waiter.greenlet), now - waiter.since)
         for waiter in topology.selector.waiters()
     ]
     for pool in topology.pools():

@@ -434,6 +434,7 @@ def test_argument_tables_contain_every_public_method() -> None:
         assert public - methods.keys() == UNTESTED_METHODS.get(subject, set()), subject
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("subject", "method"), CASES)
 def test_every_argument_changes_commands_or_result_or_error(
     subject: str, method: str, tested_objects: ObjectsUnderTest
@@ -499,7 +500,7 @@ def mentions_parameter(text: str, parameter: str) -> bool:
     return bool(re.search(rf"\b{parameter}\b", text)) or (words is not None and words in text)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(("subject", "method"), CASES)
 def test_error_about_argument_names_parameter(subject: str, method: str, tested_objects: ObjectsUnderTest) -> None:
     kind, methods = SUBJECTS[subject]

@@ -45,7 +45,7 @@ def test_quickstart_prints_results_of_embedded_database(arguments):
         "update_one: matched 1 modified 1",
         "bulk_write: inserted 1 modified 1",
         "aggregate: 3 giant planets with 397 moons",
-        "100 inserts by 20 greenlets: now 106 documents",
+        "100 inserts, 20 at a time: now 106 documents",
     ):
         assert line in result.stdout.splitlines()
 

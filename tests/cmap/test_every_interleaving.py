@@ -48,6 +48,7 @@ TWO_WAITERS = PoolLimits(3, 3, 1, 1, frozenset())
 BACKGROUND_LIMITS = PoolLimits(0, 1, 1, 1, frozenset(("clear",)), frozenset(("ConnectionClosed",)))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.requirement("CMAP-38", "CMAP-39", "CMAP-97", "CMAP-102")
 @pytest.mark.parametrize(
     ("limits", "depth", "min_state_count"),
@@ -138,6 +139,7 @@ def take_connection_before_waiters(self: StateMachine) -> Any:
     return self._take_connection() or self.queue.join()
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     ("owner", "method", "fault", "limits", "expected_violation"),
     [

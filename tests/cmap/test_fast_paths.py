@@ -38,7 +38,7 @@ def test_wait_queue_with_waiters_keeps_event_loop_alive() -> None:
         return loop.activecnt - initial_count
 
     first, second = queue.join(), queue.join("find")
-    assert active_watcher_count() == 1 and [waiter.purpose for waiter in queue.waiters] == [
+    assert active_watcher_count() == 1 and [waiter.operation for waiter in queue.waiters] == [
         None,
         "find",
     ]

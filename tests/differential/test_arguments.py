@@ -73,7 +73,7 @@ def _make_call(
     return call
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(8)
 # If PyMongo rejects the session of a cursor, the destructor of the cursor raises a second error,
 # which the test ignores.
 @pytest.mark.filterwarnings("ignore:.*_AgnosticCursorBase:pytest.PytestUnraisableExceptionWarning")
@@ -101,7 +101,7 @@ def _text(outcome: Outcome) -> str:
     return str(outcome[:3])[:300]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(("subject", "method", "required_arguments", "parameter"), list(_cases()))
 @on_the_simulation
 def test_error_message_about_large_argument_is_short(

@@ -34,13 +34,14 @@ def _marks(call: Call) -> list[pytest.MarkDecorator]:
     return [*marks, fails_before_pymongo(call.since)] if call.since else marks
 
 
+@pytest.mark.one_in(6)
 @_parametrized(_CALLS)
 @only_on("simulation", *EXTERNAL_SERVERS)
 def test_call_has_outcome_of_pymongo(runner: CallRunner, call: Call) -> None:
     check_outcomes(call.source, *runner.compare(call.source))
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(12)
 @_parametrized([call for call in _CALLS if call.name.partition(":")[0] in _NX_FILES])
 @only_on("nx-27017")
 def test_call_has_outcome_of_pymongo_on_embedded_database(runner: CallRunner, call: Call) -> None:

@@ -25,6 +25,7 @@ def test_documentation_page_contains_each_difference(difference: Difference) -> 
     assert [row for row in _ROWS if difference.line in row]
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("number", [pytest.param(n, id=each.reason[:60]) for n, each in enumerate(DIFFERENCES)])
 @on_the_simulation
 def test_listed_difference_occurs_in_a_call(runner: CallRunner, number: int) -> None:

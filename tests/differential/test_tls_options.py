@@ -46,6 +46,7 @@ def test_table_contains_all_tls_options() -> None:
     assert {*OPTION_VALUES, "tls"} == {option.name for option in OPTIONS if option.name.startswith("tls")}
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("name", "value", "tls"), CASES)
 def test_tls_option_enables_tls_or_has_effect_of_pymongo(
     files: SimpleNamespace, name: str, value: Any, tls: bool | None

@@ -131,7 +131,7 @@ def _is_acknowledged(name: str, theirs: Outcome, ours: Outcome) -> bool:
 EXPLANATIONS = (_is_rejected_by_both, _raises_before_send, _sends_more_fields, _is_acknowledged)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", WRITES)
 def test_unacknowledged_write_has_outcome_of_pymongo_or_raises(versioned_runner: CallRunner, name: str) -> None:
     write = WRITES[name]
@@ -159,6 +159,7 @@ def _run_and_catch_error(
     return None
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("version", ["4.2", "4.4", "5.0", "6.0", "7.0", "8.0"])
 def test_option_that_old_server_rejects_raises_error_in_unacknowledged_write(version: str) -> None:
     names = {name: getattr(gmongo, name) for name in gmongo.__all__}

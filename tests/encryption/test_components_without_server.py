@@ -295,11 +295,11 @@ def test_key_vault_namespace_without_collection_raises_configuration_error(names
 
 
 def test_https_proxy_is_verified_with_default_or_given_tls_context() -> None:
-    context = HTTPProxyKMSConnect("https://proxy.example")._context
+    context = HTTPProxyKMSConnect("https://proxy.example")._ssl_context
     assert context is not None and context.verify_mode is ssl.CERT_REQUIRED and context.check_hostname
     given_context = ssl.create_default_context()
-    assert HTTPProxyKMSConnect("https://proxy.example", given_context)._context is given_context
-    assert HTTPProxyKMSConnect("http://proxy.example")._context is None
+    assert HTTPProxyKMSConnect("https://proxy.example", given_context)._ssl_context is given_context
+    assert HTTPProxyKMSConnect("http://proxy.example")._ssl_context is None
 
 
 def test_timeout_or_kill_during_proxy_handshake_closes_socket(

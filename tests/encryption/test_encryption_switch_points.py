@@ -90,7 +90,7 @@ class ExplicitEncryption(EncryptedScenario):
 SCENARIOS = [EncryptedRead(), LongEncryptedRead(), EncryptedIteration(), EncryptedWrite(), ExplicitEncryption()]
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(16)
 @pytest.mark.parametrize(
     "interruption_kind", INTERRUPTION_KINDS, ids=lambda kind: f"{kind.name}-{kind.moment}".replace(" ", "-")
 )
@@ -100,6 +100,7 @@ def test_interruption_at_each_switch_of_encryption_leaks_no_resource(scenario, i
     assert thrown_count == switch_count or not interruption_kind.is_from_application
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("interruption_kind", [KILL, LATE_TIMEOUT], ids=lambda kind: kind.name)
 def test_interruption_of_encryption_leaks_no_resource_while_listeners_switch_greenlets(interruption_kind):
     _switch_count, thrown_count = explore(SCENARIOS[0], interruption_kind, listeners_switch=True)

@@ -204,6 +204,7 @@ def read_concurrently(
     return starter.reached
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("kills_first", [False, True], ids=["", "killed"])
 @pytest.mark.parametrize("other_count", [1, pytest.param(3, marks=pytest.mark.long)])
 @pytest.mark.parametrize("read", [read_by_next, read_by_shared_iterator, read_by_own_iterator, read_to_list])

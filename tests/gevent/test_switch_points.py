@@ -92,7 +92,7 @@ def explore_scenario(scenario, kind, real_deployment, listeners_switch=False):
     return explore(scenario, kind, listeners_switch, real_deployment)
 
 
-@pytest.mark.one_in(24)
+@pytest.mark.one_in(100)
 @with_scenarios(OPERATIONS)
 def test_interruption_of_public_operation_at_any_switch_loses_nothing(scenario, real_deployment):
     for kind in SINGLE_ERROR_KINDS:
@@ -101,13 +101,13 @@ def test_interruption_of_public_operation_at_any_switch_loses_nothing(scenario, 
         assert switch_count - thrown_count in (0, 1)
 
 
-@pytest.mark.one_in(16)
+@pytest.mark.one_in(40)
 @with_scenarios(SHARED_OBJECTS)
 def test_concurrent_call_waits_or_raises_invalid_operation(scenario, real_deployment):
     explore_scenario(scenario, SECOND_GREENLET, real_deployment)
 
 
-@pytest.mark.one_in(16)
+@pytest.mark.one_in(40)
 # The test omits scenarios that limit the number of switches, such as the scenarios of monitors.
 @with_scenarios([scenario for scenario in SCENARIOS if scenario.max_switches == MAX_SWITCHES])
 def test_kill_of_new_driver_greenlet_loses_nothing(scenario, real_deployment):
@@ -115,7 +115,7 @@ def test_kill_of_new_driver_greenlet_loses_nothing(scenario, real_deployment):
     assert thrown_count == switch_count
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(30)
 @with_kinds(*INTERRUPTION_KINDS)
 @with_scenarios(SCENARIOS)
 def test_interruption_at_any_switch_loses_nothing(scenario, kind, real_deployment):
@@ -128,7 +128,7 @@ def test_interruption_at_any_switch_loses_nothing(scenario, kind, real_deploymen
 
 # The driver catches and logs an Exception that is thrown in a listener. The following tests
 # therefore throw BaseExceptions.
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(16)
 @with_kinds(KILL, *LONG_KINDS)
 @with_scenarios([scenario for scenario in SCENARIOS if not scenario.is_restarted])
 def test_interruption_loses_nothing_with_switching_listeners(scenario, kind, real_deployment):
@@ -153,7 +153,7 @@ class SwitchingProcessor(SpanProcessor):
         sleep(0)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(12)
 @with_kinds(KILL, *LONG_KINDS)
 @with_scenarios([scenario for scenario in SCENARIOS if not scenario.is_restarted])
 def test_interruption_loses_nothing_with_switching_span_processor(scenario, kind, monkeypatch, real_deployment):

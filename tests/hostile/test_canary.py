@@ -217,7 +217,7 @@ BEHAVIOURS: dict[str, Callable[[ScriptedServer, str], None]] = {
 }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("behaviour", BEHAVIOURS.values(), ids=BEHAVIOURS.keys())
 @pytest.mark.parametrize("mechanism", CREDENTIALS)
 def test_authentication_discloses_no_secret(
@@ -354,6 +354,7 @@ FAULTS: dict[str, Any] = {
 }
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
 @pytest.mark.parametrize("name", SECRET_COMMANDS)
 def test_secret_commands_disclose_no_secret(canary: Canary, name: str, fault: Any) -> None:
@@ -504,6 +505,7 @@ MONGOCRYPTD_FAULTS: dict[str, Callable[[Mongocryptd], object]] = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("cause_fault", MONGOCRYPTD_FAULTS.values(), ids=MONGOCRYPTD_FAULTS.keys())
 def test_automatic_encryption_discloses_no_secret(
     canary: Canary, deployment: Deployment, schema: Any, cause_fault: Callable[[Mongocryptd], object]
@@ -539,6 +541,7 @@ CREDENTIALS_AND_KEYS: dict[str, Any] = {
 }  # fmt: skip
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("failure", ["success", "rejection", "closed", "slow", "wrong certificate", "proxy"])
 @pytest.mark.parametrize("provider", CREDENTIALS_AND_KEYS)
 def test_key_management_errors_disclose_no_secret(

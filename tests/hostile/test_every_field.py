@@ -244,7 +244,7 @@ def _read_result(result: Any) -> None:
         repr(result)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_wrong_reply_field_raises_only_documented_errors(faulty_server: FaultyServer, name: str) -> None:
     operation = OPERATIONS[name]

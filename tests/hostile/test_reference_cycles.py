@@ -33,7 +33,7 @@ class Request:
     """An object in a local variable of the application. The tests check its release."""
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(24)
 # For the omitted kinds, the traceback contains the frame of a test function.
 @pytest.mark.parametrize(
     "kind", [kind for kind in INTERRUPTION_KINDS if kind.moment == EARLY], ids=lambda kind: kind.name.replace(" ", "-")

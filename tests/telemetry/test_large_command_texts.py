@@ -116,6 +116,7 @@ LARGE_COMMANDS: dict[str, Callable[[Any], object]] = {
 }
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("observer", ["spans", "slow operations", "log", "all"])
 @pytest.mark.parametrize("send_command", LARGE_COMMANDS.values(), ids=LARGE_COMMANDS.keys())
 def test_text_of_large_command_reads_only_first_documents(

@@ -52,6 +52,7 @@ def test_tox_has_environment_for_each_extra() -> None:
     assert set(factors.split(",")) == extras == declared_extras() - TOOL_EXTRAS | {"none"}
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("extra", sorted({"none", *declared_extras()} - TOOL_EXTRAS))
 def test_program_of_extra_succeeds(extra: str) -> None:
     for package in {package for name, package in EXTRA_PAIRS if name == extra}:
@@ -62,6 +63,7 @@ def test_program_of_extra_succeeds(extra: str) -> None:
     assert done.stdout == f"{extra}: done\n", done.stderr[-600:]
 
 
+@pytest.mark.one_in(6)
 @with_cases
 def test_error_of_missing_package_names_extra(extra: str, package: str, program: str) -> None:
     """Hide a package of the extra, and run a program that needs the package."""

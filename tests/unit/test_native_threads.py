@@ -103,7 +103,7 @@ def test_forked_child_does_not_wait_for_threads_of_parent(gate: threading.Event)
     running = jobs.running
     jobs.mark_forked()
     assert count_active_watchers() == watcher_count
-    assert not jobs.running and not jobs.awaited
+    assert not jobs.running and not jobs.watched
     jobs.running = running
     waiting.kill()
 
@@ -124,7 +124,7 @@ def test_job_of_ended_hub_is_removed_from_running_jobs(
     assert len(_native_threads._jobs.running) == 1
     gate.set()
     eventually(lambda: not _native_threads._jobs.running)
-    eventually(lambda: not (hub_is_destroyed and _native_threads._jobs.awaited))
+    eventually(lambda: not (hub_is_destroyed and _native_threads._jobs.watched))
     assert capfd.readouterr().err == ""
 
 

@@ -106,6 +106,7 @@ PIPELINES = {
 }
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", PIPELINES)
 def test_aggregation_pauses_between_documents(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shell = fill(standalone())
@@ -156,6 +157,7 @@ COMMANDS: dict[str, tuple[Callable[[Shell], Any], Callable[[Shell], Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_command_pauses_between_documents(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     prepare, run = COMMANDS[name]

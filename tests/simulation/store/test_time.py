@@ -70,7 +70,7 @@ def test_document_written_in_open_transaction_does_not_expire_before_end_of_tran
 
 
 def insert_many_and_return_slow_pipeline(shell):
-    shell.insert(*({"_id": number, "v": "x" * 50} for number in range(3000)))
+    shell.insert(*({"_id": number, "v": "x" * 50} for number in range(1000)))
     return [{"$project": {"n": {"$size": {"$map": {"input": [1] * 50, "in": {"$add": ["$_id", "$$this"]}}}}}}]
 
 
