@@ -6,8 +6,8 @@ import http.client
 import json
 import os
 import ssl
-from collections.abc import Mapping
-from urllib.parse import quote, urlsplit
+from collections.abc import Collection, Mapping
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from gevent import Timeout
 from gevent import socket as gevent_socket
@@ -25,13 +25,13 @@ _ERROR_FIELDS = ("error", "error_description", "code", "Code", "message", "Messa
 class _Connection(http.client.HTTPConnection):
     """HTTP connection that uses a gevent socket, even in a process without monkey-patching."""
 
-    def __init__(self, host: str, port: int | None, secure: bool) -> None:
-        super().__init__(host, port or (443 if secure else 80))
-        self._secure = secure
+    def __init__(self, host: str, port: int | None, uses_tls: bool) -> None:
+        super().__init__(host, port or (443 if uses_tls else 80))
+        self._uses_tls = uses_tls
 
     def connect(self) -> None:
         self.sock = gevent_socket.create_connection((self.host, self.port))
-        if self._secure:
+        if self._uses_tls:
             self.sock = default_tls_context().wrap_socket(self.sock, server_hostname=self.host)
 
 
@@ -47,7 +47,7 @@ def request(
 ) -> str:
     """Send a request within `timeout` seconds, and return the body of the response.
 
-    Error texts contain the name of the service, but no part of the request body or headers.
+    Error texts contain the name of the service, but no response text that quotes a header or token of the request.
     """
     parts = urlsplit(url)
     limit = Timeout(timeout)
@@ -63,22 +63,23 @@ def request(
             raise
         raise OperationFailure(f"{service} at {parts.netloc} did not answer within {timeout:g} seconds") from None
     except (OSError, http.client.HTTPException) as error:
-        reason = error or type(error).__name__
+        reason = str(error) or type(error).__name__
         raise OperationFailure(f"{service} at {parts.netloc} cannot be reached: {reason}") from error
     finally:
         connection.close()
     if status != 200:
         answer = f"answered {method} {parts.path} with status {status}"
-        raise OperationFailure(f"{service} at {parts.netloc} {answer}{_error_reason(text, headers)}")
+        secrets = {*headers.values(), *(value for name, value in parse_qsl(body or "") if name.endswith("Token"))}
+        raise OperationFailure(f"{service} at {parts.netloc} {answer}{_error_reason(text, secrets)}")
     return text
 
 
-def _error_reason(text: str, headers: Mapping[str, str]) -> str:
-    """Return the reason in an error response. Fields of a JSON object outside of `_ERROR_FIELDS` may be secret."""
+def _error_reason(text: str, secrets: Collection[str]) -> str:
+    """Return the reason in an error response. JSON fields that are not in `_ERROR_FIELDS` may be secret."""
     document = _json_object(text)
     if document is not None:
         text = ", ".join(document[name] for name in _ERROR_FIELDS if isinstance(document.get(name), str))
-    if not text or any(value in text for value in headers.values()):
+    if not text or any(value in text for value in secrets):
         return ""
     return f": {text[:_MAX_REASON_LENGTH]!r}"
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from fnmatch import fnmatch
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import unquote_plus
 
 import bson
 import bson.json_util
@@ -265,26 +267,32 @@ def collect_interruption_errors(canary: Canary, use: Callable[[], object]) -> No
         canary.search_error(greenlet.exception)
 
 
-@pytest.mark.parametrize("environment", ["azure", "gcp", "aws"])
+@pytest.mark.parametrize("environment", ["azure", "gcp", "aws", "aws web identity"])
 @pytest.mark.parametrize("status", [200, 500])
 def test_use_of_credential_service_discloses_no_secret(
-    canary: Canary, environment: str, status: int, monkeypatch: pytest.MonkeyPatch
+    canary: Canary, environment: str, status: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def answer(method: str, path: str, headers: Any, body: str) -> tuple[int, str]:
-        fields = {"access_token": SECRETS["access token"], "AccessKeyId": "id", "expires_in": "x", "headers": headers}
+        quoted_values = {"headers": headers, "message": f"invalid: {unquote_plus(body)}"}
+        fields = {"access_token": SECRETS["access token"], "AccessKeyId": "id", "expires_in": "x", **quoted_values}
         keys = {"SecretAccessKey": SECRETS["secret access key"], "Token": SECRETS["session token"]}
         return status, bson.json_util.dumps({**fields, **keys, "Expiration": SECRETS["session token"]})
 
     # With MONGODB-AWS, the driver fetches the credentials only after a valid first reply of the
     # server.
-    first_sasl_reply = aws_reply if environment == "aws" else echo
+    first_sasl_reply = aws_reply if environment.startswith("aws") else echo
     with Endpoint(answer) as endpoint, ScriptedServer({"saslStart": first_sasl_reply, "saslContinue": echo}) as server:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{endpoint.url}/credentials")
         monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", SECRETS["refresh token"])
+        if environment == "aws web identity":
+            (tmp_path / "token").write_text(SECRETS["refresh token"])
+            monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(tmp_path / "token"))
+            monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/r")
+            monkeypatch.setenv("AWS_ENDPOINT_URL_STS", endpoint.url)
         monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", endpoint.url)
         monkeypatch.setenv("GCE_METADATA_HOST", endpoint.host)
         options: dict[str, Any] = {"authMechanism": "MONGODB-AWS"}
-        if environment != "aws":
+        if not environment.startswith("aws"):
             properties = {"ENVIRONMENT": environment, "TOKEN_RESOURCE": "https://db"}
             options = {"authMechanism": "MONGODB-OIDC", "authMechanismProperties": properties}
         with MongoClient(server.name, serverSelectionTimeoutMS=300, connectTimeoutMS=300, **options) as client:
