@@ -1,4 +1,4 @@
-"""Check the index specifications of ``createIndexes`` and ``create``, in the order of a server's checks."""
+"""Check the index specifications of ``createIndexes``, in the order of a server's checks."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _OBJECT_OPTIONS = frozenset({"collation", "key", "partialFilterExpression", "wei
 _STRING_OPTIONS = frozenset({"default_language", "name"})
 _NUMBER_OPTIONS = frozenset({"expireAfterSeconds", "v"})
 _FLAG_OPTIONS = frozenset({"background", "hidden", "prepareUnique", "sparse", "unique"})
-# The options that servers support and the simulation refuses.
+# The options that servers accept and the simulation refuses.
 _REFUSED_OPTIONS = frozenset({
     "2dsphereIndexVersion", "bits", "bucketSize", "clustered", "dropDups", "language_override", "max", "min", "ns",
     "storageEngine", "textIndexVersion", "wildcardProjection"
 })  # fmt: skip
 _INDEX_KINDS = frozenset({"2d", "2dsphere", "hashed", "text"})
-# The options that `listIndexes` shows, in the order of `listIndexes`.
+# The options in the reply to `listIndexes`, in the order of the reply.
 _OPTION_ORDER = (
     *("background", "unique", "hidden", "partialFilterExpression", "sparse", "expireAfterSeconds"),
     *("weights", "default_language", "language_override", "textIndexVersion", "2dsphereIndexVersion", "collation"),
@@ -34,7 +34,7 @@ _OPTION_ORDER = (
 )
 _OPTIONS_SHOWN_IF_FALSE = frozenset({"background", "sparse"})
 _ID_INDEX_OPTIONS = frozenset({"collation", "key", "name", "v"})
-# The operators that the filter of a partial index may have.
+# The operators on fields that the simulation supports in the filter of a partial index.
 _PARTIAL_INDEX_OPERATORS = frozenset({"$all", "$eq", "$exists", "$gt", "$gte", "$in", "$lt", "$lte", "$type"})
 _KNOWN_OPTIONS = _OBJECT_OPTIONS | _STRING_OPTIONS | _NUMBER_OPTIONS | _FLAG_OPTIONS | _REFUSED_OPTIONS
 _MAX_SECONDS = 2**31 - 1
@@ -184,7 +184,10 @@ def _check_expiry(spec: Mapping[str, Any]) -> None:
 
 def _check_partial_filter(condition: Mapping[str, Any]) -> None:
     for name, operand in condition.items():
-        if name.startswith("$") or is_pattern(operand) or (has_operators(operand) and not _is_indexable(operand)):
+        if name in ("$and", "$or"):
+            for each in operand:
+                _check_partial_filter(each)
+        elif name.startswith("$") or is_pattern(operand) or (has_operators(operand) and not _is_indexable(operand)):
             raise malformed("the filter of a partial index")
 
 
