@@ -40,14 +40,14 @@ def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
     context = tls_context(options)
     if context is None:
         return None
-    without_ocsp = Tls(context, renewal)
+    tls_without_ocsp = Tls(context, renewal)
     if context.verify_mode == ssl.CERT_NONE or options.get("tlsdisablecertificaterevocationcheck"):
-        return without_ocsp
+        return tls_without_ocsp
     if all(map(find_spec, _OCSP_PACKAGES)):
         return _make_tls_with_ocsp(options, context, connect_timeout, renewal)
     if options.get("tlsdisableocspendpointcheck") is False:
         raise ConfigurationError("tlsDisableOCSPEndpointCheck=false needs the packages of gmongo[ocsp]")
-    return without_ocsp
+    return tls_without_ocsp
 
 
 class _Renewal:
@@ -69,12 +69,12 @@ class _Renewal:
         self._loaded_versions = versions  # if a file is invalid, read the files again only after the next change
         try:
             return self.make()
-        except Exception as error:  # the standard library or pyOpenSSL raised the error
+        except Exception as error:  # gmongo, the standard library or pyOpenSSL raised the error
             safely(_log.warning, "TLS: the certificate files have changed, and the old content stays in use: %s", error)
             return None
 
     def _read_file_versions(self) -> list[tuple[int, int, int] | None]:
-        """Return the modification time, size and inode of each file, or None for a missing file."""
+        """Return the modification time, size and inode of each file, or None for an inaccessible file."""
         versions: list[tuple[int, int, int] | None] = []
         for path in self._files:
             try:
@@ -96,7 +96,7 @@ def _make_tls_with_ocsp(
 ) -> Tls:
     from gmongo.wire.ocsp.verifier import CheckedTls, Verifier
 
-    # A revocation list replaces OCSP queries. OpenSSL rejects a certificate without the revocation list of its issuer.
+    # A revocation list replaces OCSP queries: OpenSSL rejects a certificate if the list of its issuer is missing.
     queries_responders = options.get("tlscrlfile") is None and not options.get("tlsdisableocspendpointcheck")
     seconds = _MAX_OCSP_QUERY_TIME if connect_timeout is None else min(_MAX_OCSP_QUERY_TIME, connect_timeout / 2)
     renewal.make = lambda: _make_openssl_context(options, _make_context(options))
@@ -132,8 +132,8 @@ def tls_context(options: Document) -> ssl.SSLContext | None:
     # The SSLContext of gevent works with and without monkey-patching.
     context: ssl.SSLContext = SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.options |= ssl.OP_NO_RENEGOTIATION  # a server must not make the client renegotiate repeatedly
-    # As RFC 6125 requires, only the subject alternative names of a certificate are valid host names.
+    context.options |= ssl.OP_NO_RENEGOTIATION  # no server can make the client renegotiate repeatedly
+    # As RFC 9525 requires, only the subject alternative names of a certificate are valid host names.
     context.hostname_checks_common_name = False
     insecure = bool(options.get("tlsinsecure"))
     if insecure or options.get("tlsallowinvalidcertificates") or options.get("tlsallowinvalidhostnames"):

@@ -16,7 +16,7 @@ class TopologyType(NamedTuple):
     :param ReplicaSetNoPrimary: the number for a replica set without a known primary.
     :param ReplicaSetWithPrimary: the number for a replica set with a known primary.
     :param Sharded: the number for the mongos servers of a sharded cluster.
-    :param Unknown: the number for a deployment in which no check of a server has succeeded yet.
+    :param Unknown: the number for a deployment whose type the client does not know yet.
     :param LoadBalanced: the number for a load balancer.
     """
 

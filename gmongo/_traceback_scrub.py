@@ -15,7 +15,7 @@ _PACKAGES_WITH_SECRETS = frozenset({"bson", "gevent", "gmongo", "http", "pymongo
 
 
 def clears_locals(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorate a function, so that the traceback of its exceptions contains no arguments and no local variables."""
+    """Decorate a function: clear local variables of `_PACKAGES_WITH_SECRETS` in the tracebacks of its exceptions."""
 
     @wraps(function)
     def call(*arguments: _P.args, **named: _P.kwargs) -> _R:
@@ -30,7 +30,7 @@ def clears_locals(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _clear_locals(error: BaseException) -> None:
-    """Clear the local variables in the tracebacks of an exception, its causes and its contexts."""
+    """Clear local variables of `_PACKAGES_WITH_SECRETS` in the tracebacks of an exception, its causes and contexts."""
     pending_errors, visited_ids = [error], set()
     while pending_errors:
         each = pending_errors.pop()

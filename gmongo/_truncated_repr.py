@@ -67,7 +67,7 @@ class _DocumentPrefix:
                     return
 
     def _shorten(self, value: Value) -> Value:
-        """Return the beginning of a string or of bytes. The length is a multiple of 3, so base64 adds no padding."""
+        """Truncate a long string or long bytes to a length that is a multiple of 3, so that base64 adds no padding."""
         max_length = max(self._missing_length, _MIN_TRUNCATED_LENGTH) // 3 * 3 + 3
         self._missing_length -= len(value)
         if len(value) <= max_length:

@@ -46,7 +46,7 @@ class CommandCursor(Generic[DocumentType]):
     :param cursor_info: the field ``cursor`` of the reply, with the fields ``id``, ``ns`` and ``firstBatch``.
     :param address: the address of the server that has the cursor, as a pair of host and port.
     :param batch_size: the maximum number of documents in each later batch; 0 (the default) lets the server choose.
-    :param max_await_time_ms: the server's maximum wait for a document, in milliseconds; None uses the server's default.
+    :param max_await_time_ms: the server's maximum wait for a document in milliseconds; None means 1,000 ms.
     :param session: the session of the ``getMore`` commands; None (the default) uses an implicit session.
     :param comment: the comment of the ``getMore`` commands; None by default.
     """
@@ -150,9 +150,9 @@ class CommandCursor(Generic[DocumentType]):
         return session if isinstance(session, ClientSession) else None
 
     def batch_size(self, batch_size: int) -> CommandCursor[DocumentType]:
-        """Set the maximum number of documents in each later batch. The batch size does not change the result.
+        """Limit the number of documents in each later batch. The limit does not change the result.
 
-        :param batch_size: the maximum number of documents; 0 lets the server choose, and 1 means 2 (as in PyMongo).
+        :param batch_size: the maximum number; 0 lets the server choose, and 1 means 2 (as in PyMongo).
         :returns: this cursor.
         :raises TypeError: `batch_size` is not an integer.
         :raises ValueError: `batch_size` is negative.
@@ -183,7 +183,7 @@ class CommandCursor(Generic[DocumentType]):
         return self
 
     def __iter__(self) -> Iterator[DocumentType]:
-        """Return an iterator over the remaining documents. Several greenlets may share the iterator."""
+        """Return an iterator, for one or more greenlets, over the remaining documents."""
         return chain.from_iterable(document_runs(self))
 
     def _server_cursor(self) -> ServerCursor:
@@ -263,7 +263,7 @@ def checked_integer(name: str, value: object) -> int:
 
 
 def checked_non_negative(name: str, value: object) -> int:
-    """Return `value`. Raise TypeError if `value` is not an integer, or ValueError if `value` is negative."""
+    """Return `value`. Raise TypeError for a non-integer, and ValueError for a negative integer."""
     number = checked_integer(name, value)
     if number < 0:
         raise ValueError(f"{name} must be >= 0, not {number}")

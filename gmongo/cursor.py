@@ -90,7 +90,7 @@ class Cursor(Generic[DocumentType]):
 
     :param collection: the collection that the cursor queries.
     :param filter: a query; None (the default) or ``{}`` matches every document.
-    :param projection: a list of field names, or a mapping such as ``{"title": 1, "_id": 0}``; None means all fields.
+    :param projection: a list of fields, or a mapping such as ``{"title": 1, "_id": 0}``; None means all fields.
     :param skip: the number of documents that the server skips; 0 by default.
     :param limit: the maximum number of documents; 0 (the default) means no limit; a negative number means one batch.
     :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
@@ -280,7 +280,7 @@ class Cursor(Generic[DocumentType]):
         return self
 
     def batch_size(self, batch_size: int) -> Cursor[DocumentType]:
-        """Set the maximum number of documents in each batch. The batch size does not change the result.
+        """Limit the number of documents in each batch. The limit does not change the result.
 
         :param batch_size: the maximum number of documents in a batch; 0 lets the server choose.
         :raises ValueError: `batch_size` is negative.
@@ -347,7 +347,7 @@ class Cursor(Generic[DocumentType]):
         return self._set_option("maxTimeMS", limit)
 
     def max_await_time_ms(self, max_await_time_ms: int | None) -> Cursor[DocumentType]:
-        """Set the server's maximum wait for a new document. Only cursors of type ``TAILABLE_AWAIT`` use the limit.
+        """Limit the server's wait for a new document. Only the type ``TAILABLE_AWAIT`` has this wait.
 
         :param max_await_time_ms: the waiting time in milliseconds; None uses the server's default (1,000 ms).
         :raises ValueError: `max_await_time_ms` is negative.
@@ -367,7 +367,7 @@ class Cursor(Generic[DocumentType]):
         return self._set_option("maxScan", max_scan)
 
     def max(self, spec: Bound) -> Cursor[DocumentType]:
-        """Restrict the result to index keys below `spec`. The query needs a :meth:`hint` that names the index.
+        """Restrict the result to index keys below `spec`. The query needs a :meth:`hint`.
 
         :param spec: a mapping of fields to values, or ``(field, value)`` pairs, in the order of the index keys.
         :raises InvalidOperation: the hint is missing at the first iteration.
@@ -375,7 +375,7 @@ class Cursor(Generic[DocumentType]):
         return self._set_option("max", _checked_bound("max", spec) or None)
 
     def min(self, spec: Bound) -> Cursor[DocumentType]:
-        """Restrict the result to index keys at or above `spec`. The query needs a :meth:`hint` that names the index.
+        """Restrict the result to index keys at or above `spec`. The query needs a :meth:`hint`.
 
         :param spec: a mapping of fields to values, or ``(field, value)`` pairs, in the order of the index keys.
         :raises InvalidOperation: the hint is missing at the first iteration.
@@ -469,7 +469,7 @@ class Cursor(Generic[DocumentType]):
         return kind(collection._context, filter, fields, self._raw, takes_max_time)
 
     def _server_cursor(self) -> ServerCursor | None:
-        """Return the server cursor, which the first call opens. Without a query (empty slice, closed), return None."""
+        """Return the server cursor, or None if `_empty` or `_closed` prevents the query of the first call."""
         while self._cursor is None and not (self._empty or self._closed):
             if self._turn is None:
                 with Turn(self):
@@ -593,7 +593,7 @@ class Cursor(Generic[DocumentType]):
     def __getitem__(self, index: slice) -> Cursor[DocumentType]: ...
 
     def __getitem__(self, index: int | slice) -> DocumentType | Cursor[DocumentType]:
-        """For a slice, set skip and limit. For an index, run a separate query, and return its document."""
+        """For a slice, set skip and limit. For an index, return one document from a separate query."""
         self._check_unsent()
         if isinstance(index, slice):
             return self._apply_slice(index)
@@ -658,12 +658,12 @@ class Cursor(Generic[DocumentType]):
 
     @property
     def address(self) -> Address | None:
-        """The address of the server that has the cursor, as a pair of host and port. None before the query."""
+        """The host and port of the server that has the cursor, as a pair. None before the query."""
         return None if self._cursor is None else self._cursor.resources.address
 
     @property
     def retrieved(self) -> int:
-        """The number of decoded documents, including documents that the cursor has not returned yet."""
+        """The number of decoded documents, including documents that the cursor has yet to return."""
         return 0 if self._cursor is None else self._cursor.retrieved
 
     session: ClientSession | None = read_only("_session", "The explicit session, or None.")
@@ -690,8 +690,8 @@ _DEFAULT_OPTIONS = (*(Cursor.__init__.__defaults__ or ())[1:], None, None)
 class RawBatchCursor(Cursor[bytes]):
     """Iterator over batches of encoded documents. Each item is ``bytes`` with all documents of a batch.
 
-    :meth:`Collection.find_raw_batches <gmongo.collection.Collection.find_raw_batches>` creates the cursor. The class
-    has the parameters and methods of :class:`Cursor`, but supports neither ``cursor[index]`` nor slices.
+    :meth:`Collection.find_raw_batches <gmongo.collection.Collection.find_raw_batches>` creates the cursor. The
+    class has the parameters and methods of :class:`Cursor`, but supports neither ``cursor[index]`` nor slices.
     """
 
     _raw = True
@@ -710,7 +710,7 @@ def _checked_bound(name: str, spec: object) -> Document:
 
 
 def _deep_copy(value: Value, memo: dict[int, Value]) -> Value:
-    """Return a deep copy of a value, which shares compiled regular expressions with the original value.
+    """Return a deep copy of a value. The copy shares compiled regular expressions with the value.
 
     :param memo: the copies of mappings and lists, with the ``id`` of the original as the key. A
         mapping may contain itself.

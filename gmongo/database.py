@@ -64,7 +64,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
     :param name: the name of the database.
     :param timeout_ms: the time limit of each operation of the database and its collections, in milliseconds; 0 means no
         limit, None (the default) inherits the limit. :func:`gmongo.timeout` overrides `timeout_ms`.
-    :raises TypeError: `client` is not a ``MongoClient``, `name` is not a string, or an option has the wrong type.
+    :raises TypeError: `client` is not a client, `name` is not a string, or an option has the wrong type.
     :raises InvalidName: `name` is empty, or contains a character that is not allowed.
     """
 
@@ -502,7 +502,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
     ) -> CommandCursor[DocumentType]:
         """Run an aggregation pipeline whose first stage reads no collection, and return a cursor over the result.
 
-        Examples of such a stage: ``$currentOp`` (only in the database ``admin``) and ``$documents`` (MongoDB 5.1).
+        Examples of the stage: ``$currentOp`` (only in the database ``admin``), ``$documents`` (MongoDB 5.1).
 
             >>> database.aggregate([{"$documents": [{"n": 1}, {"n": 2}]}, {"$match": {"n": 2}}]).to_list()
             [{'n': 2}]

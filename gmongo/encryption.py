@@ -81,8 +81,8 @@ class QueryType(str, Enum):
 class RewrapManyDataKeyResult:
     """Result of :meth:`ClientEncryption.rewrap_many_data_key`.
 
-    :param bulk_write_result: the result of the updates of the data keys; None (the default) if no
-        data key matched.
+    :param bulk_write_result: the result of the bulk write that updated the data keys; None (the
+        default) if no data key matched.
     """
 
     bulk_write_result: BulkWriteResult | None = None
@@ -98,8 +98,8 @@ class ClientEncryption(Generic[DocumentType]):
     ::
 
         with ClientEncryption({"local": {"key": key}}, "vault.keys", client, client.codec_options) as encryption:
-            key_id = encryption.create_data_key("local") secret = encryption.encrypt("457-55-5462",
-            Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random, key_id)
+            key_id = encryption.create_data_key("local")
+            secret = encryption.encrypt("457-55-5462", Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random, key_id)
 
     A time limit applies to each method, including its requests to key management services. The limit is
     :func:`gmongo.timeout`, or else `timeout_ms`, or else ``timeoutMS`` of the key vault client.
@@ -109,7 +109,7 @@ class ClientEncryption(Generic[DocumentType]):
         default) uses ``timeoutMS`` of the key vault client.
     :raises ConfigurationError: pymongocrypt is not installed, or an option is out of range.
     :raises TypeError: an option has the wrong type.
-    :raises ValueError: `kms_providers` is incomplete.
+    :raises ValueError: `kms_providers` is not a mapping, or is incomplete.
     :raises EncryptionError: libmongocrypt rejected the options.
 
     Specification: Client Side Encryption, "ClientEncryption".
@@ -230,8 +230,8 @@ class ClientEncryption(Generic[DocumentType]):
         **options: object,
     ) -> bytes:
         explicit = self._get_open_encryption()
-        kinds = {"range_opts": (range_opts, RangeOpts), "string_opts": (string_opts, StringOpts)}
-        for name, (opts, kind) in kinds.items():
+        opts_and_classes = {"range_opts": (range_opts, RangeOpts), "string_opts": (string_opts, StringOpts)}
+        for name, (opts, kind) in opts_and_classes.items():
             if opts is not None and not isinstance(opts, kind):
                 raise TypeError(f"{name} must be an instance of {kind.__name__}, not {short(opts)}")
             options[name] = None if opts is None else bson.encode(opts.document, codec_options=self._codec_options)
@@ -291,7 +291,7 @@ class ClientEncryption(Generic[DocumentType]):
         The method does not change existing ciphertexts.
 
         :param filter: a query for the data keys to encrypt again.
-        :param provider: a key management service in `kms_providers`; None (the default) keeps the service of each key.
+        :param provider: the name of a service in `kms_providers`; None (the default) keeps the service of each key.
         :param master_key: the new master key, as for :meth:`create_data_key`; None by default.
         :raises ConfigurationError: `master_key` is set without `provider`.
         :raises EncryptionError: the operation failed, and no data key has changed.
@@ -318,7 +318,7 @@ class ClientEncryption(Generic[DocumentType]):
         return self._get_open_key_vault().find_one({"keyAltNames": _checked_key_alt_name(key_alt_name)})
 
     def delete_key(self, id: Binary | UUID) -> DeleteResult:
-        """Delete a data key. No client can decrypt the ciphertexts of this data key afterwards."""
+        """Delete a data key. Only clients that cache the data key can still decrypt its ciphertexts."""
         return self._get_open_key_vault().delete_one({"_id": _checked_key_id(id)})
 
     def add_key_alt_name(self, id: Binary | UUID, key_alt_name: str) -> RawBSONDocument | None:
@@ -335,7 +335,7 @@ class ClientEncryption(Generic[DocumentType]):
         :returns: the data key before the change, or None if the data key does not exist.
         """
         name = _checked_key_alt_name(key_alt_name)
-        # Remove the field `keyAltNames` with its last name, because the unique index would include an empty array.
+        # If no name remains, remove the field: the unique index would include an empty array.
         other_names = {"$filter": {"input": "$keyAltNames", "cond": {"$ne": ["$$this", name]}}}
         names = {"$cond": [{"$eq": ["$keyAltNames", [name]]}, "$$REMOVE", other_names]}
         update = [{"$set": {"keyAltNames": names}}]
@@ -364,7 +364,7 @@ class ClientEncryption(Generic[DocumentType]):
         :param kwargs: further parameters of :meth:`gmongo.database.Database.create_collection`.
         :returns: a tuple of the collection and a copy of `encrypted_fields` with the new data keys.
         :raises TypeError: `database` is not a database, or `encrypted_fields` is not a mapping.
-        :raises EncryptedCollectionError: the creation failed. `encrypted_fields` contains the created data keys.
+        :raises EncryptedCollectionError: the creation failed. The error contains the created data keys.
         """
         self._get_open_encryption()
         if not isinstance(database, Database):

@@ -1,4 +1,4 @@
-"""Options of automatic encryption, of the encryption of values, and of key management services."""
+"""Options of automatic encryption, of explicit encryption, and of key management services."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class AutoEncryptionOpts:
     If automatic encryption fails on an operation, use a client with ``bypass_auto_encryption=True``
     and encrypt values with :meth:`gmongo.encryption.ClientEncryption.encrypt`.
 
-    :param kms_providers: the key management services with their credentials, by name. ``aws`` has the fields
-        ``accessKeyId``, ``secretAccessKey`` and ``sessionToken``. ``azure`` has ``tenantId``, ``clientId``,
+    :param kms_providers: a mapping of the names of key management services to their credentials. ``aws`` has the
+        fields ``accessKeyId``, ``secretAccessKey`` and ``sessionToken``. ``azure`` has ``tenantId``, ``clientId``,
         ``clientSecret`` and ``identityPlatformEndpoint``. ``gcp`` has ``email``, ``privateKey`` and ``endpoint``.
         ``kmip`` has ``endpoint``. ``local`` has ``key``, which is 96 bytes or the base64 of 96 bytes. A suffix
-        distinguishes several providers of a type, as in ``"aws:payroll"``. If ``aws``, ``azure`` or ``gcp`` is an empty
-        mapping, the client fetches the credentials from the environment or the cloud's metadata service.
+        distinguishes several providers of one type, as in ``"aws:payroll"``. If ``aws``, ``azure`` or ``gcp`` is
+        an empty mapping, the client fetches the credentials from the environment or the cloud's metadata service.
     :param key_vault_namespace: the namespace of the key vault, in the form ``"database.collection"``.
     :param key_vault_client: the client of the deployment that contains the key vault. None (the
         default) uses the deployment of the encrypted client.
@@ -65,7 +65,7 @@ class AutoEncryptionOpts:
     :param bypass_auto_encryption: True disables automatic encryption, but not automatic decryption. False by default.
     :param mongocryptd_uri: the URI of the program mongocryptd; ``"mongodb://localhost:27020"`` by default.
     :param mongocryptd_bypass_spawn: True never starts mongocryptd; False by default.
-    :param mongocryptd_spawn_path: the path of mongocryptd; by default, ``PATH`` must contain mongocryptd.
+    :param mongocryptd_spawn_path: the path of mongocryptd; by default, the client searches ``PATH``.
     :param mongocryptd_spawn_args: the arguments of mongocryptd; ``["--idleShutdownTimeoutSecs=60"]`` by default.
     :param kms_tls_options: a mapping of KMS providers to TLS options such as ``tlsCAFile``; None by default.
     :param crypt_shared_lib_path: the path of the crypt_shared library, which analyses commands within the process; None
@@ -79,7 +79,7 @@ class AutoEncryptionOpts:
         obtained from the server. It protects against a malicious server advertising a false encryptedFields.
     :param key_expiration_ms: the lifetime of a cached data key in milliseconds; 0 means no limit, None means 60,000 ms.
     :param kms_connect_callback: a function that connects to key management services, for example through a proxy. The
-        function receives a :class:`KMSConnectContext`, and returns a socket for TLS. None by default.
+        function receives a :class:`KMSConnectContext`, and returns a socket without TLS. None by default.
     :raises ConfigurationError: pymongocrypt is not installed, or an option is out of range.
     :raises TypeError: an option has the wrong type.
 
@@ -171,7 +171,7 @@ class RangeOpts:
     """Options of the algorithm "Range". The options must equal the options in the collection's encryptedFields.
 
     :param sparsity: the sparsity of the index; None (the default) uses libmongocrypt's default.
-    :param trim_factor: the number of top levels that the index omits; None (the default) uses libmongocrypt's default.
+    :param trim_factor: the number of omitted top tree levels; None (the default) uses libmongocrypt's default.
     :param min: the minimum value of the field, with the type of the field; required with `precision`. None by default.
     :param max: the maximum value of the field, with the type of the field; required with `precision`. None by default.
     :param precision: the number of decimal places of a ``double`` or ``decimal128`` field; None by default.
@@ -196,8 +196,8 @@ class RangeOpts:
     def document(self) -> DocumentDict:
         """The options in the form that libmongocrypt expects."""
         sparsity = None if self.sparsity is None else Int64(self.sparsity)
-        limits = {"trimFactor": self.trim_factor, "precision": self.precision, "min": self.min, "max": self.max}
-        return without_none({}, sparsity=sparsity, **limits)
+        options = {"trimFactor": self.trim_factor, "precision": self.precision, "min": self.min, "max": self.max}
+        return without_none({}, sparsity=sparsity, **options)
 
 
 class SubstringOpts(TypedDict):
@@ -249,6 +249,6 @@ class StringOpts:
     @property
     def document(self) -> DocumentDict:
         """The options in the form that libmongocrypt expects."""
-        kinds = {"substring": self.substring, "prefix": self.prefix, "suffix": self.suffix}
+        query_options = {"substring": self.substring, "prefix": self.prefix, "suffix": self.suffix}
         sensitivity = {"caseSensitive": self.case_sensitive, "diacriticSensitive": self.diacritic_sensitive}
-        return without_none({}, **kinds, **sensitivity)
+        return without_none({}, **query_options, **sensitivity)

@@ -101,7 +101,7 @@ class ConnectionFailure(PyMongoError):
 
 
 class AutoReconnect(ConnectionFailure):
-    """The driver lost a connection. The next operation establishes a new connection.
+    """The driver could not connect, or lost a connection. A repeated operation may succeed.
 
     :param message: the error message; empty by default.
     :param errors: a list of the underlying errors, or the server's reply; None (the default) means no errors.
@@ -141,7 +141,7 @@ class NotPrimaryError(AutoReconnect):
 
 
 class ServerSelectionTimeoutError(AutoReconnect):
-    """Server selection found no suitable server within ``serverSelectionTimeoutMS``.
+    """Server selection found no suitable server within ``serverSelectionTimeoutMS`` or ``timeoutMS``.
 
     The message names the required kind of server, and shows the last topology description of the client.
     """
@@ -150,7 +150,7 @@ class ServerSelectionTimeoutError(AutoReconnect):
 
 
 class PoolClearedError(AutoReconnect):
-    """A check-out found a cleared pool, or the driver interrupted a connection in use. The error is retryable.
+    """A check-out found a cleared pool, or the clear interrupted a connection. A retry is possible.
 
     :param message: the error message.
     :param address: the address of the pool's server, as host and port; None by default.
@@ -173,18 +173,17 @@ class PoolClosedError(ConnectionFailure):
 
 
 class WaitQueueTimeoutError(ConnectionFailure):
-    """No connection became available within ``waitQueueTimeoutMS``.
+    """No connection became available within ``waitQueueTimeoutMS`` or another time limit.
 
     `holders` describes up to five checked-out connections, as in :meth:`.MongoClient.pool_stats`.
     The connections are in the order of check-out. The error text shows the pool's limits, the
     number of connections in use for each purpose, and the first connection. Since Python 3.11, a
-    traceback shows all connections as notes.
+    traceback shows all `holders` as notes.
 
     :param message: the message that the specification defines. The attribute `message` does not contain `details`.
     :param address: the address of the pool's server, as host and port; None by default.
     :param holders: a mapping for each checked-out connection; empty by default.
-    :param details: the second part of the error text, with the pool's limits and the connections in
-        use; empty by default.
+    :param details: the rest of the error text, with the state of the pool; empty by default.
     """
 
     def __init__(
@@ -300,9 +299,9 @@ class DuplicateKeyError(WriteError):
 class BulkWriteError(OperationFailure):
     """Some writes of a bulk write failed.
 
-    :param results: the errors, and the result of the successful writes. ``writeErrors`` is a list of
-        mappings with ``index``, ``code``, ``errmsg`` and ``op``. ``writeConcernErrors`` is a list of
-        errors. The other fields are the numbers of written documents.
+    :param results: the errors and the results of the writes. ``writeErrors`` is a list of mappings
+        with ``index``, ``code``, ``errmsg`` and ``op``. ``writeConcernErrors`` is a list of errors.
+        ``upserted`` is a list of mappings with ``index`` and ``_id``. The other fields are counts.
     """
 
     details: Document
@@ -322,7 +321,7 @@ class BulkWriteError(OperationFailure):
 class ClientBulkWriteException(OperationFailure):
     """Some writes of :meth:`MongoClient.bulk_write <gmongo.mongo_client.MongoClient.bulk_write>` failed.
 
-    :param results: the errors, and the numbers of written documents.
+    :param results: the errors, the counts of documents, and the results of single writes.
     :param verbose: True if the application requested verbose results; False by default.
     :param partial_result: the result of the successful writes; None (the default) if no success is known.
     """

@@ -1,4 +1,4 @@
-"""Listeners that log important events at level WARNING, and other events at level INFO.
+"""Listeners that log most events at level INFO, and problems with servers at level WARNING.
 
 The listeners are ready for use, as in ``MongoClient(event_listeners=[CommandLogger()])``. The name
 of the logger is ``gmongo.event_loggers``.
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 def _make_method(message: str, *attributes: str, level: int = logging.INFO) -> Value:
-    """Return a method of a listener that logs `message` with the given attributes of the event."""
+    """Return a listener method, which logs `message` with the given attributes of its event."""
 
     def log(self: object, event: object) -> None:
         """Log the event.

@@ -70,23 +70,24 @@ OtherType = TypeVar("OtherType", bound=Document)
 # The decorator completes the docstrings of the methods with descriptions of parameters.
 @describes_parameters(SHARED_PARAMETERS, Cursor, SessionOptions)
 class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]], Generic[DocumentType]):
-    r"""A client of a MongoDB deployment. All greenlets of a process can share one client.
+    r"""A client of a MongoDB deployment. All greenlets of a native thread can share one client.
 
     ::
 
         client = MongoClient("mongodb://localhost:27017/?maxPoolSize=50", timeoutMS=10_000)
         orders = client.shop.orders
 
-    The constructor starts the monitors of the servers. The greenlets of a client keep neither the
-    process nor ``hub.join()`` alive. A client belongs to the native thread that creates the client.
-    With ``connect=False``, the client belongs to the native thread that first uses the client. After
-    a fork, the client opens new connections in the child. To close a client, call :meth:`close`, use
-    a ``with`` statement, or drop the last reference.
+    The constructor starts the monitors of the servers, unless `connect` is False. The greenlets of a
+    client do not delay the end of the process or of ``hub.join()``. A client belongs to the native
+    thread that creates the client. With ``connect=False``, the client belongs to the native thread
+    that first uses the client. After a fork, the client opens new connections in the child. To close
+    a client, call :meth:`close`, use a ``with`` statement, or drop the last reference.
 
-    :class:`~gmongo.collection.Collection` lists the exceptions of every operation.
+    :class:`~gmongo.collection.Collection` lists the exceptions that every operation may raise.
 
-    **Options** may be parameters of the URI or keywords. The names are not case-sensitive. A keyword overrides the
-    option of the URI, but must not be less secure. Options marked \* can only be keywords. Times are in milliseconds.
+    **Options** may be parameters of the URI or keywords. Option names are not case-sensitive. A
+    keyword overrides the option of the URI, but must not be less secure than the option of the URI.
+    Options marked \* can only be keywords. Times are in milliseconds, except ``maxStalenessSeconds``.
 
     *Connection pool of each server:*
 
@@ -95,9 +96,10 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     - ``maxIdleTimeMS``: the maximum idle time of a connection. The default is no limit.
     - ``maxConnecting``: the maximum number of connections that the pool establishes concurrently. The default is 2.
     - ``waitQueueTimeoutMS``: the time limit of an operation's wait for a connection. The default is no limit.
-    - ``drainLateReplies``: True keeps a connection if a timeout, a ``gevent.Timeout`` or a kill interrupted the wait
-      for a reply. The pool reads the late reply, and then reuses the connection. False (the default)
-      closes the connection.
+    - ``drainLateReplies``: True keeps a connection if a timeout, a ``gevent.Timeout`` or a kill
+      interrupted the wait for a reply. The pool reads the late reply, and then reuses the connection.
+      False (the default) closes the connection. Only if ``timeoutMS`` ended the wait, the pool still
+      reads a reply that arrives within 0.25 seconds.
     - ``drainLateRepliesMS``, ``drainLateRepliesBytes``: the maximum wait for a late reply, and the maximum size of a
       late reply. The defaults are 1,000 ms and 1,048,576 bytes. The pool closes a connection that exceeds a limit.
 
@@ -140,26 +142,26 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     *TLS:*
 
-    - ``tls`` (or ``ssl``): True encrypts connections. The default is True for ``mongodb+srv``, and otherwise False.
+    - ``tls`` (or ``ssl``): True encrypts connections. The default is True for ``mongodb+srv`` and
+      with any other TLS option, and otherwise False.
     - ``tlsCAFile``: the path of the file with trusted certificate authorities. The default is the system's authorities.
     - ``tlsCRLFile``: the path of the file with certificate revocation lists. The default is no file.
     - ``tlsCertificateKeyFile``, ``tlsCertificateKeyFilePassword``: the path of the file with the client's certificate
       and private key, and the password of the private key.
-    - ``tlsInsecure``, ``tlsAllowInvalidCertificates``, ``tlsAllowInvalidHostnames``: ``tlsAllowInvalidCertificates``
-      disables the check of certificates, and ``tlsAllowInvalidHostnames`` disables the check of host
-      names. ``tlsInsecure`` disables both checks. The default of each option is False.
-    - ``tlsDisableOCSPEndpointCheck``: True restricts OCSP to stapled responses. False (the default) also queries OCSP
-      responders. OCSP needs the extra ``gmongo[ocsp]``.
+    - ``tlsInsecure``, ``tlsAllowInvalidCertificates``, ``tlsAllowInvalidHostnames``: False by
+      default. ``tlsInsecure`` and ``tlsAllowInvalidCertificates`` disable all checks of the server's
+      certificate. ``tlsAllowInvalidHostnames`` disables only the check of the host name.
+    - ``tlsDisableOCSPEndpointCheck``: True restricts OCSP to stapled responses. False (the default)
+      also queries OCSP responders, unless ``tlsCRLFile`` is set. OCSP needs ``gmongo[ocsp]``.
     - ``tlsDisableCertificateRevocationCheck``: True disables OCSP and ``tlsCRLFile``.
 
     *Authentication:*
 
     - ``username`` \*, ``password`` \*: the credential. A URI contains the user name and the password before the host.
-    - ``authSource``: the database that defines the user. The default is the URI's database or ``"admin"``.
+    - ``authSource``: the user's database. The default of SCRAM is the URI's database or ``"admin"``.
     - ``authMechanism``, ``authMechanismProperties``: the authentication mechanism and its properties. If a user name is
       given, the default is a SCRAM mechanism that the client negotiates with the server.
-    - ``auto_encryption_opts`` \*: an :class:`~gmongo.encryption_options.AutoEncryptionOpts`, for automatic encryption
-      and decryption of fields.
+    - ``auto_encryption_opts`` \*: an :class:`~gmongo.encryption_options.AutoEncryptionOpts`.
 
     *Retries:*
 
@@ -176,23 +178,23 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
       The default is ``"primary"``.
     - ``read_preference`` \*: the read preference as an object (:mod:`gmongo.read_preferences`).
     - ``readConcernLevel``: the isolation level of reads. The default is the server's default.
-    - ``w``, ``wTimeoutMS``, ``journal``, ``fsync``: the write concern (see
-      :class:`~gmongo.write_concern.WriteConcern`).
+    - ``w``, ``wTimeoutMS``, ``journal``, ``fsync``: the :class:`~gmongo.write_concern.WriteConcern`.
 
     *Observation:*
 
-    - ``tracing`` \*: a mapping with options of OpenTelemetry traces. The default of ``enabled`` is the environment
-      variable ``OTEL_PYTHON_INSTRUMENTATION_MONGODB_ENABLED``, or else False.
-      ``query_text_max_length`` is the maximum number of characters of a command in a span, 0 by
-      default. The default of ``tracer_provider`` is the global provider.
-    - ``metrics`` \*: True enables OpenTelemetry metrics. A mapping with ``enabled`` and ``meter_provider`` is also
-      allowed. The default is False.
+    - ``tracing`` \*: a mapping with options of OpenTelemetry traces. The default of ``enabled`` is
+      the environment variable ``OTEL_PYTHON_INSTRUMENTATION_MONGODB_ENABLED``, or else False.
+      ``query_text_max_length`` is the maximum number of characters of a command in a span. The
+      default is ``OTEL_PYTHON_INSTRUMENTATION_MONGODB_QUERY_TEXT_MAX_LENGTH``, or else 0. The default
+      of ``tracer_provider`` is the global provider.
+    - ``metrics`` \*: True, False, or a mapping (``enabled``, ``meter_provider``) for OpenTelemetry.
+      The default is ``OTEL_PYTHON_INSTRUMENTATION_MONGODB_METRICS_ENABLED``, or else False.
     - ``slow_operation_ms`` \*: the minimum duration of a slow operation. The client logs each slow operation with its
       phases. The default is None, which logs no slow operations.
 
     *Documents* (see :class:`bson.codec_options.CodecOptions`):
 
-    - ``uuidRepresentation``: the encoding of UUIDs. ``"unspecified"`` (the default) rejects UUIDs.
+    - ``uuidRepresentation``: the encoding of UUIDs. ``"unspecified"`` (the default) encodes no UUIDs.
     - ``unicode_decode_error_handler``: the treatment of strings that are not valid UTF-8: ``"strict"`` (the default),
       ``"replace"`` or ``"ignore"``.
     - ``datetime_conversion``: the Python type of decoded datetimes. The default is ``"DATETIME"``.
@@ -203,11 +205,11 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     :param host: a host name, an IP address, a path of a Unix domain socket, a ``mongodb://`` or
         ``mongodb+srv://`` URI, or a list of hosts. None (the default) means ``localhost``.
     :param port: the port of each host that is given without a port; None (the default) means 27017.
-    :param document_class: the class of returned documents; None (the default) is ``dict``.
+    :param document_class: the class of returned documents; None (the default) means ``dict``.
     :param tz_aware: True returns datetimes with a time zone: `tzinfo` or UTC. None (the default) means False.
-    :param connect: True (the default) starts the monitors in the constructor. False starts the
-        monitors with the first operation. For ``mongodb+srv``, the client first queries DNS.
-        Later operations repeat a failed DNS query.
+    :param connect: False starts the monitors with the first operation. None (the default) means True,
+        which starts the monitors in the constructor. For ``mongodb+srv``, the client first queries
+        DNS. If the DNS query of an operation fails, the next operation repeats the query.
     :param type_registry: the encoders and decoders of custom types; None (the default) means no custom types.
     :param kwargs: the options that this docstring describes.
     :raises ConfigurationError: an option is unknown, out of range, or contradicts another option; the message names the
@@ -248,7 +250,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         self._topology = Topology(options.topology(None if observers is None else observers.connection_made))
         self._encrypter: Encrypter | None = None
         if options.auto_encryption_opts is not None:
-            # Import this module only if necessary, because the module loads libmongocrypt.
+            # Import the class only if necessary, because its module loads libmongocrypt.
             from gmongo._encryption.automatic import Encrypter
 
             arguments = {"host": host, "port": port, **keywords}
@@ -262,19 +264,19 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     def _make_executor(self, options: ClientOptions, observers: Observers | None) -> Executor:
         """Create an executor, with encryption and telemetry if the options require them."""
-        kind: type[Executor] = Executor
+        executor_class: type[Executor] = Executor
         if self._encrypter is not None:
             from gmongo._encryption.operation import EncryptingExecutor
 
-            kind = EncryptingExecutor
+            executor_class = EncryptingExecutor
         encrypters = () if self._encrypter is None else (self._encrypter,)
         if observers is None:
             events = CommandEvents(options.listeners.command, silent=options.silent)
-            return kind(self._topology, options.execution(), events, *encrypters)
+            return executor_class(self._topology, options.execution(), events, *encrypters)
         from gmongo.execution.traced_executor import TracedCommands, with_observers
 
         observed_events = TracedCommands(options.listeners.command, observers)
-        executor = with_observers(kind)(self._topology, options.execution(), observed_events, *encrypters)
+        executor = with_observers(executor_class)(self._topology, options.execution(), observed_events, *encrypters)
         executor.observers = observers
         return executor
 
@@ -383,7 +385,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         Specification: Enumerating Databases.
 
         :param kwargs: further fields of the command: ``filter``, ``nameOnly`` and ``authorizedDatabases``.
-        :returns: a cursor over documents with the fields ``name``, ``sizeOnDisk`` and ``empty``.
+        :returns: documents with ``name``; without ``nameOnly``, also ``sizeOnDisk`` and ``empty``.
         """
         command = without_none({"listDatabases": 1, **kwargs}, comment=comment)
         context = OperationContext("admin", codec_options=self._codec_options)
@@ -411,8 +413,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         command = without_none({"dropDatabase": 1}, comment=comment)
         self._executor.run(WriteCommand(self._make_write_context(database.name, self._write_concern), command), session)
 
-    def _make_write_context(self, database: str, write_concern: WriteConcern) -> OperationContext:
-        return OperationContext(database, "", self._codec_options, write_concern=write_concern.document or None)
+    def _make_write_context(self, database_name: str, write_concern: WriteConcern) -> OperationContext:
+        return OperationContext(database_name, "", self._codec_options, write_concern=write_concern.document or None)
 
     def bulk_write(
         self,
@@ -442,8 +444,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             have a `namespace`.
         :param ordered: True (the default) stops at the first error. False runs all writes, in any
             order. Unacknowledged writes (``w=0``) must be unordered.
-        :param verbose_results: True returns the result of each write, except of unacknowledged
-            writes. False (the default) returns only the numbers of written documents.
+        :param verbose_results: True returns the result of each write. False (the default) returns
+            only the numbers of written documents. Unacknowledged writes require False.
         :param write_concern: the write concern; None (the default) uses the client's write concern.
         :raises ClientBulkWriteException: some writes failed. The exception contains the errors and the partial result.
         :raises InvalidOperation: `models` is empty, a model has no namespace, the server is older
@@ -515,12 +517,11 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         The property waits until the client has discovered a writable server.
 
         :raises InvalidOperation: the client knows several mongos servers.
-        :raises ServerSelectionTimeoutError: the client found no writable server within
-            ``serverSelectionTimeoutMS``.
+        :raises ServerSelectionTimeoutError: the client found no writable server in time.
         """
         server = self._topology.select_server(WRITABLE, "address")
-        kind = self._topology.description.topology_type
-        if kind == TOPOLOGY_TYPE.Sharded and len(self._topology.description.server_descriptions()) > 1:
+        topology_type = self._topology.description.topology_type
+        if topology_type == TOPOLOGY_TYPE.Sharded and len(self._topology.description.server_descriptions()) > 1:
             raise InvalidOperation('Cannot use "address" property when load balancing among mongoses')
         return server.address
 
@@ -607,14 +608,14 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         - ``address``: the address of the server.
         - ``state``: ``"ready"``, ``"closed"``, or ``"paused"``. A paused pool hands out no connections until the server
           is available.
-        - ``generation``: the pool generation, which is the number of times that the pool was cleared.
+        - ``generation``: the pool generation. Each clear of the whole pool increments the generation.
         - ``total``: the number of connections. ``available``: the number of idle connections. ``pending``: the number
           of connections that the pool is establishing. ``in_use``: the number of checked-out
           connections. ``draining``: the number of connections that wait for a late reply.
         - ``in_use_by``: the number of checked-out connections for each purpose.
         - ``held``: a list of mappings, one for each checked-out connection. The connection with the longest check-out
-          is the first. The keys are ``connection`` (the number of the connection), ``greenlet``, ``operation`` (the
-          last command), ``purpose`` and ``seconds`` (the time since the check-out).
+          is the first. The keys are ``connection`` (the connection ID), ``greenlet``, ``operation``
+          (the last command), ``purpose`` and ``seconds`` (the time since the check-out).
         - ``waiting``: the number of greenlets in the wait queue.
         - ``oldest_wait``: the seconds that the first greenlet in the wait queue has waited. None if the queue is empty.
 
@@ -647,15 +648,14 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         :param timeout: the time limit in seconds, which overrides ``timeoutMS``. 0 means no limit,
             and None (the default) uses ``serverSelectionTimeoutMS``.
-        :raises ServerSelectionTimeoutError: the client was not ready within the time limit. The
-            message states the reason.
+        :raises ServerSelectionTimeoutError: the client was not ready in time. The message says why.
         :raises OperationFailure: the authentication failed.
         :raises ConfigurationError: the server or the DNS records contradict the options.
         """
-        limit = checked_seconds(timeout), "timeout of wait_until_ready"
+        limit_and_option = checked_seconds(timeout), "timeout of wait_until_ready"
         if timeout is None:
-            limit = self._options.server_selection_timeout, "serverSelectionTimeoutMS"
-        with until(deadline_after(*limit)):
+            limit_and_option = self._options.server_selection_timeout, "serverSelectionTimeoutMS"
+        with until(deadline_after(*limit_and_option)):
             deadline = current_deadline()
             for check in (self._send_ping, self._describe_missing_connections):
                 while reason := check():
@@ -665,7 +665,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
                     sleep(_READY_INTERVAL)
 
     def _send_ping(self) -> str | None:
-        """Send a ``ping``. Return the text of an error after which a later ``ping`` may succeed, or None."""
+        """Send a ``ping``. Return None, or an error text if a later ``ping`` may succeed."""
         try:
             self.admin.command("ping", read_preference=self.read_preference)
         except PyMongoError as error:
@@ -677,29 +677,29 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         return None
 
     def _describe_missing_connections(self) -> str | None:
-        """Return a text that names each available server with fewer than ``minPoolSize`` connections, or None."""
+        """Return None if the client is ready. Otherwise return the reason as a text."""
         min_pool_size = self._options.pool_options.min_pool_size
         counts = {
             address_text(pool["address"]): pool["total"] - pool["pending"]
             for pool in self.pool_stats()
             if pool["state"] == "ready"
         }
-        missing = [f"{address} has {count} of them" for address, count in counts.items() if count < min_pool_size]
+        shortages = [f"{address} has {count} of them" for address, count in counts.items() if count < min_pool_size]
         if not counts:
             return "the server is not available any more"
-        return f"minPoolSize is {min_pool_size} connections, and {', '.join(missing)}" if missing else None
+        return f"minPoolSize is {min_pool_size} connections, and {', '.join(shortages)}" if shortages else None
 
     def close(self) -> None:
-        """End sessions and cursors on the server, stop all greenlets of the client, and close all connections.
+        """End idle sessions and dropped cursors, stop the client's greenlets, and close connections.
 
         After this method, the application cannot use the client. If the application drops the last reference instead,
         the client stops its greenlets and closes its connections without a command.
 
         Operations in progress in other greenlets continue for up to ten seconds, and then raise
         :class:`~gmongo.errors.AutoReconnect`. A retry raises :class:`~gmongo.errors.InvalidOperation`.
-        The method aborts the open transactions of other greenlets, except transactions with an
-        operation in progress. The method ends an interrupted command on the server 0.1 seconds after
-        the interruption. During interpreter shutdown, this method does nothing.
+        The method aborts open transactions, except transactions with an operation in progress in
+        another greenlet. The method kills each interrupted command, at least 0.1 seconds after the
+        interruption. During interpreter shutdown, this method does nothing.
 
         :raises InvalidOperation: the client belongs to another native thread.
         """
@@ -738,7 +738,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         return self  # a copy would share the pools, and its close() would close the pools of the original
 
     def eq_props(self) -> tuple[object, ...]:
-        """Return the identity of the deployment. Clients with equal identities are equal."""
+        """Return a tuple that identifies the deployment. Clients with equal tuples are equal."""
         return self._options.identity
 
     def __eq__(self, other: object) -> bool:
@@ -777,7 +777,7 @@ def _is_same_library(first: DriverInfo, second: DriverInfo) -> bool:
 
 
 def _format_option(name: str, value: object) -> str:
-    """Return the ``repr`` of an option. Convert times from seconds to milliseconds."""
+    """Return the ``repr`` of the value of an option. Convert times from seconds to milliseconds."""
     if name == "authmechanismproperties" and isinstance(value, dict):
         return repr({each: item if each in SHOWN_PROPERTIES else "<redacted>" for each, item in value.items()})
     if name.endswith("ms") and name not in ("localthresholdms", "wtimeoutms") and isinstance(value, (int, float)):

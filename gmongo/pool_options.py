@@ -12,7 +12,7 @@ __all__ = ["PoolOptions"]
 
 
 class PoolOptions(NamedTuple):
-    """Options of a connection pool. Times are in seconds. None means no limit for a size or a time.
+    """Options of a connection pool. MongoClient sets the defaults. None means no size or time limit.
 
     :param max_pool_size: the maximum number of connections to one server; 0 also means no limit. 100 by default.
     :param min_pool_size: the minimum number of open connections; 0 by default.

@@ -36,7 +36,7 @@ class ReadConcern:
 
     @property
     def ok_for_legacy(self) -> bool:
-        """True if the level is ``"local"`` or None, as on a server without read concerns."""
+        """True if the level is ``"local"`` or None. Servers without read concerns support both."""
         return self.__level is None or self.__level == "local"
 
     @property

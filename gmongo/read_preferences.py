@@ -1,7 +1,7 @@
 """Read preferences: the servers of a deployment to which a client sends reads.
 
-A parameter of a wrong type raises :class:`TypeError`, and a value that is not allowed raises
-:class:`ValueError`. Specifications: Server Selection (section "Read Preference") and Max Staleness.
+The classes raise :class:`TypeError` for a parameter of a wrong type, and :class:`ValueError` for a
+value that is not allowed. Specifications: Server Selection ("Read Preference") and Max Staleness.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 _NO_MAX_STALENESS = -1
-_MONGOS_MODES = ("primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest")
+_MODE_NAMES = ("primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest")
 
 _TagSets = Sequence[Document]
 
@@ -104,7 +104,7 @@ class _ReadPreference:
     @property
     def mongos_mode(self) -> str:
         """The name of the mode in commands, such as ``"secondaryPreferred"``."""
-        return _MONGOS_MODES[self._mode]
+        return _MODE_NAMES[self._mode]
 
     @property
     def document(self) -> DocumentDict:
@@ -204,7 +204,7 @@ class ReadPreference:
     NEAREST = Nearest()
 
 
-_MODES: tuple[type[_ReadPreference], ...] = (Primary, PrimaryPreferred, Secondary, SecondaryPreferred, Nearest)
+_CLASS_OF_MODE: tuple[type[_ReadPreference], ...] = (Primary, PrimaryPreferred, Secondary, SecondaryPreferred, Nearest)
 
 
 def make_read_preference(
@@ -227,7 +227,7 @@ def make_read_preference(
         return Primary()
     if mode not in range(5):
         raise IndexError(f"a read preference mode is a number from 0 to 4, not {short(mode)}")
-    return _MODES[mode](tag_sets, max_staleness)
+    return _CLASS_OF_MODE[mode](tag_sets, max_staleness)
 
 
 def read_pref_mode_from_name(name: str) -> int:
@@ -237,6 +237,6 @@ def read_pref_mode_from_name(name: str) -> int:
     :returns: the number of the mode, from 0 (primary) to 4 (nearest).
     :raises ValueError: no mode has the name `name`.
     """
-    if name not in _MONGOS_MODES:
-        raise ValueError(f"a read preference mode is one of {', '.join(_MONGOS_MODES)}, not {short(name)}")
-    return _MONGOS_MODES.index(name)
+    if name not in _MODE_NAMES:
+        raise ValueError(f"a read preference mode is one of {', '.join(_MODE_NAMES)}, not {short(name)}")
+    return _MODE_NAMES.index(name)

@@ -19,7 +19,7 @@ __all__ = [
 
 
 def _count_property(name: str, field: str, doc: str) -> Value:
-    """Return a property with the name `name`, whose value is a field of the result of a bulk write."""
+    """Return a property named `name`. Its value is the field `field` of a bulk write result."""
 
     def count(result: _BulkResult) -> int:
         result._check_acknowledged(name)
@@ -207,10 +207,10 @@ class BulkWriteResult(_BulkResult):
 class ClientBulkWriteResult(_BulkResult):
     """Result of :meth:`MongoClient.bulk_write <gmongo.mongo_client.MongoClient.bulk_write>`.
 
-    The counts and the results of single writes raise InvalidOperation if the server did not acknowledge the writes. The
-    results of single writes also raise InvalidOperation if ``verbose_results`` was not True.
+    The counts, `insert_results`, `update_results` and `delete_results` raise InvalidOperation if the server did not
+    acknowledge the writes. The three results also raise InvalidOperation if ``verbose_results`` was not True.
 
-    :param bulk_api_result: the total numbers of written documents, the errors, and the results of all commands.
+    :param bulk_api_result: the counts, the errors, and the results of single writes.
     :param acknowledged: True if the server acknowledged the writes.
     :param has_verbose_results: True if the result contains the results of single writes.
     """

@@ -1,4 +1,4 @@
-"""Stable API: versions of the server's commands with guaranteed behaviour."""
+"""Stable API: versioned sets of server commands with guaranteed behaviour."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class ServerApi:
 
         MongoClient(server_api=ServerApi("1", strict=True))
 
-    The object is immutable. The driver does not send a flag that is None. ``python -m gmongo.stable_api`` shows the
-    features of a program that the version does not contain. Specification: Stable API.
+    The object is immutable. The driver does not send a flag that is None. Specification: Stable API.
+    ``python -m gmongo.stable_api`` lists the commands of a program that are outside of version 1.
 
     :param version: the version: a value of :class:`ServerApiVersion`.
     :param strict: True lets the server reject commands that do not belong to the version; None (the

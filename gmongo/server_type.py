@@ -12,7 +12,7 @@ class ServerType(NamedTuple):
 
     Specification: Server Discovery and Monitoring, "ServerType".
 
-    :param Unknown: the number for a server that was not checked, or whose last check failed.
+    :param Unknown: the number for a server before its first successful check, or after an error.
     :param Mongos: the number for a mongos of a sharded cluster.
     :param RSPrimary: the number for the primary of a replica set.
     :param RSSecondary: the number for a secondary of a replica set.

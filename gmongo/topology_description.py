@@ -1,4 +1,4 @@
-"""Topology descriptions: the state of a deployment with the servers that the client knows."""
+"""Topology descriptions: the type and the servers of a deployment, as the client knows them."""
 
 from __future__ import annotations
 

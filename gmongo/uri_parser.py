@@ -43,18 +43,18 @@ def parse_uri(
     :param uri: the connection string.
     :param default_port: the port of each host that is given without a port; 27017 by default.
     :param validate: True (the default) converts and checks option values. False keeps the values as strings.
-    :param warn: True replaces exceptions about invalid options by warnings; False by default.
+    :param warn: True ignores invalid options, except security options, with a warning; False by default.
     :param normalize: True (the default) replaces aliases of options by the canonical names.
     :param connect_timeout: the time limit of a DNS query, in seconds; None means connectTimeoutMS, or 20 seconds.
     :param srv_service_name: the service name of the SRV records; None (the default) uses srvServiceName.
     :param srv_max_hosts: the maximum number of hosts (0 means no limit); None (the default) uses srvMaxHosts.
     :param srv_allowed_hosts_suffix: the required domain of hosts from DNS; None uses srvAllowedHostsSuffix.
     :param srv_host_validator: a function that returns True to accept a host from DNS; None by default.
-    :returns: a mapping. ``nodelist`` is a list of pairs of host and port. The port of a Unix domain
-        socket is None. ``username``, ``password``, ``database`` and ``collection`` are parts of the
-        URI. ``options`` is a case-insensitive mapping, with times in seconds except localThresholdMS.
+    :returns: a mapping. ``nodelist`` is a list of pairs of host and port. The port of a Unix domain socket is None.
+        ``username``, ``password``, ``database`` and ``collection`` are parts of the URI. ``options`` is a
+        case-insensitive mapping, with times in seconds except localThresholdMS and wTimeoutMS.
         ``fqdn`` is the host of a ``mongodb+srv`` URI.
-    :raises gmongo.errors.InvalidURI: the URI is malformed. The message does not show the user name and the password.
+    :raises gmongo.errors.InvalidURI: the URI is malformed. The message does not show the user name or the password.
     :raises gmongo.errors.ConfigurationError: options are unknown or contradict each other, or DNS has no hosts.
     :raises ValueError: a port or an option value is invalid. The exception is also a ConfigurationError.
     """
@@ -73,14 +73,14 @@ def parse_uri(
 def split_options(opts: str, validate: bool = True, warn: bool = False, normalize: bool = True) -> DocumentDict:
     """Parse the options in a connection string.
 
-    :param opts: the text after the question mark. Its separators must be only ``&`` or only ``;``.
+    :param opts: the text after the question mark. The text must not contain both ``&`` and ``;``.
     :param validate: True (the default) converts values and rejects unknown options. False keeps the values as strings.
-    :param warn: True replaces exceptions about invalid options by warnings; False by default.
+    :param warn: True ignores invalid options, except security options, with a warning; False by default.
     :param normalize: True (the default) replaces aliases by the canonical names, for example ``ssl`` by ``tls``.
-    :returns: a case-insensitive mapping of the options, with times in seconds except ``localThresholdMS``.
+    :returns: a case-insensitive mapping of the options. Times are in seconds, except localThresholdMS and wTimeoutMS.
     :raises gmongo.errors.InvalidURI: `opts` is malformed, or contains options that exclude each other.
-    :raises gmongo.errors.ConfigurationError: an option is unknown and `warn` is False.
-    :raises ValueError: an option rejects a value, and `warn` is False. The error is also a ConfigurationError.
+    :raises gmongo.errors.ConfigurationError: an option is unknown.
+    :raises ValueError: an option rejects a value. The exception is also a ConfigurationError.
     """
     return _CaseInsensitiveOptions(query.split_options(opts, validate, warn, normalize))
 
@@ -89,10 +89,10 @@ def validate_options(opts: Document, warn: bool = False) -> DocumentDict:
     """Check options, and convert their values.
 
     :param opts: a mapping of option names to values. The names are not case-sensitive. Values may be strings.
-    :param warn: True replaces exceptions about invalid options by warnings; False by default.
-    :returns: a mapping of lower-case names to values, with times in seconds except ``localThresholdMS``.
-    :raises gmongo.errors.ConfigurationError: an option is unknown and `warn` is False.
-    :raises ValueError: an option rejects a value, and `warn` is False. The error is also a ConfigurationError.
+    :param warn: True ignores invalid options, except security options, with a warning; False by default.
+    :returns: a mapping of lower-case names to values. Times are in seconds, except localThresholdMS and wTimeoutMS.
+    :raises gmongo.errors.ConfigurationError: an option is unknown.
+    :raises ValueError: an option rejects a value. The exception is also a ConfigurationError.
     """
     return dict(query.validated(opts, warn))
 

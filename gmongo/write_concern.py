@@ -21,8 +21,8 @@ class WriteConcern:
     :param w: the number of members that must acknowledge a write (0 for none), ``"majority"``, or a
         name in the replica set configuration. None (the default) uses the server's default.
     :param wtimeout: the server's time limit in milliseconds; 0 and None (the default) mean no
-        limit. After the time limit, the write remains in effect, and the operation raises
-        :class:`~gmongo.errors.WTimeoutError`.
+        limit. After the time limit, the write remains in effect, and an operation that is no bulk
+        write raises :class:`~gmongo.errors.WTimeoutError`.
     :param j: True requires that the write is in the journal. None (the default) uses the server's default.
     :param fsync: True requires a flush of the server's files. The parameter is deprecated; use `j`. None by default.
     :raises TypeError: a parameter has the wrong type.
@@ -50,12 +50,12 @@ class WriteConcern:
 
     @property
     def is_server_default(self) -> bool:
-        """True if the document is empty, so that the server's default applies."""
+        """True if `document` is empty, so that the server's default applies."""
         return not self.__document
 
     @property
     def document(self) -> DocumentDict:
-        """The document that commands contain as ``writeConcern``. The document is empty for the server's default."""
+        """The write concern as a document, such as ``{"w": 1}``, without arguments that are None."""
         return self.__document.copy()
 
     @property

@@ -100,7 +100,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def pytest_runtest_logfinish() -> None:
     """Collect the garbage of a failed test.
 
-    The error, the frames of its traceback and `sys` refer to each other, and keep clients alive.
+    `sys.last_value`, and a cycle between the error and its traceback frames, keep clients alive.
     Without a garbage collection, the monitors of these clients run during later tests.
     """
     if _failed_test_ids:
@@ -134,9 +134,9 @@ def collector_off() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def database(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Yield the URI in MONGODB_URI or, if the variable is not set, the URI of an embedded
-    database.
+def mongodb_uri(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Yield the URI in MONGODB_URI. If the variable is not set, or the command line contains
+    ``--engine``, yield the URI of an embedded database.
     """
     engine = request.config.getoption("--engine")
     if engine is None:
@@ -157,7 +157,7 @@ def recorder() -> Recorder:
 def connect(recorder: Recorder) -> Iterator[Callable[..., Client]]:
     """Yield a function that creates a client.
 
-    The arguments of the function are deployments, scripted servers, host names or URIs.
+    The positional arguments of the function are deployments, scripted servers, host names or URIs.
 
     Close the created clients at the end of the test.
     """
@@ -173,9 +173,9 @@ def quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def head_start() -> float:
-    """Return the seconds for which `start_greenlet` waits after the start of a greenlet.
+    """Return the number of seconds for which `start_greenlet` waits after the start of a greenlet.
 
-    During a wait of 0 seconds, the greenlet runs to its first wait.
+    If the fixture returns 0, the new greenlet runs until its first wait.
     """
     return 0
 

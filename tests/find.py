@@ -3,9 +3,9 @@
 - A requirement, such as ``CMAP-97``. The program prints the tests that prove the requirement.
 - A file of gmongo, such as ``cmap/pool.py``. The program prints the tests that
   detect the mutations of the file, and the test files that import the file.
-- Words, such as ``interrupted cursor``. The program prints the tests whose name, docstring or file
-  name contains all words. The program also prints the tests that detect a mutation if the
-  description of the mutation contains all words.
+- Words, such as ``interrupted cursor``. The program prints the tests whose path, module docstring,
+  name and docstring together contain all words. The name or docstring must contain at least one word.
+  The program also prints the tests that detect a mutation whose description contains all words.
 
 The search reads the source code of the tests, and does not import the tests.
 """
@@ -26,9 +26,9 @@ _MAX_RESULTS = 60
 
 
 def search(query: str) -> list[str]:
-    """Return the pytest IDs or files of the tests that match the query.
+    """Return lines with the pytest IDs or files of the tests that match the query.
 
-    After each test that detects a mutation, a comment describes the mutation.
+    In a search for words, a comment after the tests that detect a mutation describes the mutation.
     """
     if _REQUIREMENT_NAME.fullmatch(query):
         return find_proofs().get(query, [])
@@ -39,7 +39,7 @@ def search(query: str) -> list[str]:
 
 
 def _tests_of_file(file: str) -> Iterator[str]:
-    # The import is local, because the imported module reads all conformance pages.
+    # The import is local, because the imported module reads `mutations.jsonl`.
     from tests.mutations.tables import AREAS
 
     for mutations in AREAS.values():
@@ -82,7 +82,7 @@ def _contains_words(text: str, words: Iterable[str], any_word: bool = False) -> 
 
 
 def _letters_and_digits(text: str) -> str:
-    """Return the letters and digits of a text.
+    """Return the letters and digits of a text, in lower case.
 
     Therefore searches for ``back-off``, ``back_off`` and ``backoff`` have equal results.
     """
@@ -94,7 +94,7 @@ def _test_files() -> list[Path]:
 
 
 def _requirement_text(name: str) -> str:
-    """Return comment lines with the level and the text of a requirement from its conformance page."""
+    """Return a comment line with the level and text of a requirement from its conformance page."""
     row_pattern = re.compile(rf"^\| {name} \| ([^|]+) \| ([^|]+) \|", re.MULTILINE)
     rows = filter(None, (row_pattern.search(page.read_text("utf-8")) for page in sorted(CONFORMANCE.glob("*.md"))))
     return "".join(f"# {each[1]}: {each[2]}" for each in rows)

@@ -1,12 +1,11 @@
-"""Wire versions: the range that the driver supports, and the first wire version that supports each feature.
+"""Wire versions: the range that the driver supports, and for each feature the first version.
 
-The "Server Wire Version and Feature List" of the driver specifications maps the MongoDB releases to
-wire versions.
+The driver specifications' "Server Wire Version and Feature List" maps releases to wire versions.
 """
 
 from __future__ import annotations
 
-# MongoDB 4.2 to 8.2.
+# MongoDB 4.2 to 9.0.
 MIN_SUPPORTED = 8
 MAX_SUPPORTED = 29
 
@@ -17,7 +16,8 @@ RETRYABLE_READS = 6
 # MongoDB 4.2. SDAM specification, "Not writable primary and node is recovering": a primary that steps
 # down keeps its connections open.
 CONNECTIONS_SURVIVE_STEP_DOWN = 8
-# MongoDB 4.4. Retryable Writes and Change Streams specifications: the server adds the error labels.
+# MongoDB 4.4. Retryable Writes and Change Streams specifications: the server adds the labels
+# RetryableWriteError and ResumableChangeStreamError to its errors.
 ERROR_LABELS = 9
 # MongoDB 4.4. Find, getMore and killCursors commands specification: a getMore supports ``comment``.
 GET_MORE_COMMENT = 9

@@ -1,9 +1,9 @@
-"""Replacement of PyMongo: in this process, imports of PyMongo's modules return gmongo's modules.
+"""Replacement of PyMongo: after `install`, imports of PyMongo's modules return gmongo's modules.
 
-If gmongo has a PyMongo module, the PyMongo name and the gmongo name import the same module object.
-Therefore, ``except`` and ``isinstance`` work with the classes of both names. The folder ``pymongo``
-contains the module ``pymongo`` and the few private modules that libraries import. For each PyMongo
-class that gmongo does not have, a placeholder class raises an error at the construction of an object.
+If a gmongo module replaces a PyMongo module, both module names import the same module object.
+Therefore, ``except`` and ``isinstance`` work with a class from either name. The folder ``pymongo``
+contains the modules ``pymongo`` and ``gridfs.grid_file``, and the private modules that libraries
+import. Placeholders for asynchronous classes raise an error at the construction of an object.
 """
 
 from __future__ import annotations

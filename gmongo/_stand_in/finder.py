@@ -16,8 +16,8 @@ from gmongo._stand_in.module_aliases import ADDED_PLACEHOLDERS, ALIASES, LOADED_
 from gmongo._stand_in.pymongo import asynchronous
 
 _FOLDER = Path(__file__).parent / "pymongo"
-_MAX_USERS = 5  # maximum number of modules in the error message
-_NOT_USERS = ROOTS | {"gmongo", "bson"}
+_MAX_LISTED_MODULES = 5  # maximum number of modules in the error message
+_IGNORED_PACKAGES = ROOTS | {"gmongo", "bson"}
 ImportCallback = Callable[[str, ModuleType | None, bool], None]
 
 
@@ -25,14 +25,14 @@ class StandIn(MetaPathFinder):
     """Import finder that returns gmongo's modules for PyMongo's module names.
 
     In ``sys.meta_path``, this finder precedes the finder of PyMongo's own files. Finders that hook
-    imports, such as New Relic's finder, precede this finder. For each PyMongo name, this finder
-    calls `on_import`, if not None. The arguments of `on_import` are the name, the module or None,
-    and False if gmongo loads the module together with its package.
+    imports, such as New Relic's finder, precede this finder. At the import of a PyMongo module, this
+    finder calls `on_import`, if not None. The arguments are the module name, the module (or None), and
+    a flag. The flag is False if gmongo loads the module together with a package.
     """
 
     def __init__(self) -> None:
         self.on_import: ImportCallback | None = None
-        self._by_program = True
+        self._is_program_import = True
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -56,19 +56,19 @@ class StandIn(MetaPathFinder):
         )
 
     def adapt_module(self, name: str, module: ModuleType) -> None:
-        """Adapt a module that was loaded under a PyMongo name, and load the submodules of a package."""
+        """Adapt a module that was loaded under a PyMongo name. For a package, load its modules in `LOADED_WITH`."""
         _adopt_loggers(module)
         for placeholder in ADDED_PLACEHOLDERS.get(name, ()):
             setattr(module, placeholder, getattr(asynchronous, placeholder))
             module.__dict__["__all__"].append(placeholder)
         if self.on_import is not None:
-            self.on_import(name, module, self._by_program)
-        others = LOADED_WITH.get(name)
-        if others:
-            by_program, self._by_program = self._by_program, False
-            for other in others:
-                _import_under_name(other)
-            self._by_program = by_program
+            self.on_import(name, module, self._is_program_import)
+        submodules = LOADED_WITH.get(name)
+        if submodules:
+            is_program_import, self._is_program_import = self._is_program_import, False
+            for submodule in submodules:
+                _import_under_name(submodule)
+            self._is_program_import = is_program_import
 
 
 class _AliasLoader(Loader):
@@ -102,7 +102,7 @@ class _FileLoader(SourceFileLoader):
 
 
 def _adopt_loggers(module: ModuleType) -> None:
-    """Replace the loggers of a gmongo module by PyMongo's loggers, with the application's levels and handlers."""
+    """Replace each logger ``gmongo.*`` of a module by ``pymongo.*``, the logger that the application configures."""
     for name, value in list(vars(module).items()):
         if isinstance(value, logging.Logger) and root_of(value.name) == "gmongo":
             setattr(module, name, logging.getLogger(value.name.replace("gmongo", "pymongo", 1)))
@@ -119,9 +119,7 @@ def _import_under_name(name: str) -> None:
 
 
 def install() -> StandIn:
-    """Replace ``pymongo`` and ``gridfs`` by gmongo in later imports, and return the finder.
-
-    A second call only returns the finder.
+    """Replace ``pymongo`` and ``gridfs`` in later imports. Return the new finder, or the finder of an earlier call.
 
     :raises RuntimeError: PyMongo itself is already imported.
     """
@@ -143,25 +141,27 @@ def _refuse_if_pymongo_is_imported() -> None:
     packages = [name for name in sys.modules if name in ROOTS]
     if not packages:
         return
-    users = [
-        name for name, module in list(sys.modules.items()) if root_of(name) not in _NOT_USERS and _uses_pymongo(module)
+    importers = [
+        name
+        for name, module in list(sys.modules.items())
+        if root_of(name) not in _IGNORED_PACKAGES and _uses_pymongo(module)
     ]
-    others = f" and {len(users) - _MAX_USERS} more" if len(users) > _MAX_USERS else ""
-    importers = f"by {', '.join(users[:_MAX_USERS])}{others}" if users else "by a module that keeps no reference"
+    others = f" and {len(importers) - _MAX_LISTED_MODULES} more" if len(importers) > _MAX_LISTED_MODULES else ""
+    names = ", ".join(importers[:_MAX_LISTED_MODULES]) or "a module that keeps no reference"
     raise RuntimeError(
-        f"gmongo cannot stand in for PyMongo any more: {' and '.join(packages)} was imported before, {importers}. Let "
-        "'import gmongo.as_pymongo' be the first line of the program, or run it with 'python -m gmongo'"
+        f"gmongo cannot stand in for PyMongo any more: {' and '.join(packages)} was imported before, by {names}"
+        f"{others}. Let 'import gmongo.as_pymongo' be the first line of the program, or run it with 'python -m gmongo'"
     )
 
 
 def _uses_pymongo(module: ModuleType) -> bool:
-    """Return True if PyMongo defines the value of a global variable of the module."""
+    """Return True if a global variable of the module holds an object that PyMongo defines."""
     values = list(getattr(module, "__dict__", {}).values())
     return any(root_of(_find_defining_module(value)) in ROOTS for value in values)
 
 
 def _find_defining_module(value: object) -> str:
-    """Return the name of the module that defines `value` or the class of `value`."""
+    """Return the name of `value` if it is a module, else of the module that defines `value` or its class."""
     if isinstance(value, ModuleType):
         name = value.__name__
     elif isinstance(value, type | FunctionType | BuiltinFunctionType):

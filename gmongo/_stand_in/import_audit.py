@@ -30,21 +30,21 @@ class ImportAudit:
         self.placeholders: set[str] = set()  # the names of placeholder classes that the program uses
         self._classes: dict[type, str] = {}
 
-    def record_import(self, name: str, module: ModuleType | None, by_program: bool) -> None:
-        """Record the import of a module. `module` is None if gmongo does not have the module.
+    def record_import(self, name: str, module: ModuleType | None, is_program_import: bool) -> None:
+        """Record an import, and start to record uses of the module. `module` is None if gmongo does not have it.
 
-        `by_program` is False if gmongo loaded the module together with a package.
+        `is_program_import` is False if gmongo loaded the module together with a package.
         """
-        if by_program:
+        if is_program_import:
             self._record_use(name, module is None, _FINDER_MODULE)
         if module is not None:
             self._watch(min(_list_module_names(name), key=len), module)
 
     def find_missing(self) -> dict[str, str]:
-        """Return the absent names that the installed PyMongo has, with their names in PyMongo.
+        """Return a dict: name that gmongo lacks but PyMongo has -> name in the installed PyMongo.
 
-        The record contains only the shortest PyMongo name of a module. PyMongo may have the object
-        under a longer name.
+        The record contains only the shortest PyMongo name of a module. PyMongo may have the member of
+        the module only under a longer name.
         """
         aliases = {name: _all_names(name) for name in self.absent}
         known = existing_in_pymongo(name for names in aliases.values() for name in names)
@@ -61,7 +61,7 @@ class ImportAudit:
             self.absent.add(name)
 
     def _watch(self, module_name: str, module: ModuleType) -> None:
-        """Start to record the names that code reads from a module, and absent attributes of its objects."""
+        """Start to record the names that code reads from a module, and absent attributes of objects of its classes."""
         if getattr(type(module), "watched", False):
             return
         exported, spec = getattr(module, "__all__", ()), module.__spec__
@@ -74,7 +74,7 @@ class ImportAudit:
             watched = True
 
             def __getattribute__(self, name: str) -> object:
-                # Record no names that the interpreter and the standard library read.
+                # Ignore names such as ``__spec__``, which the interpreter and the standard library read.
                 if name.startswith("__") and name != "__version__":
                     return super().__getattribute__(name)
                 full_name = f"{module_name}.{name}"
@@ -115,7 +115,7 @@ def _list_module_names(name: str) -> list[str]:
 
 
 def _all_names(name: str) -> list[str]:
-    """Return all PyMongo names of an object, whose module may have several names."""
+    """Return all PyMongo names of a module or a member, because a module may have several names."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         module = ".".join(parts[:length])
@@ -125,7 +125,7 @@ def _all_names(name: str) -> list[str]:
 
 
 def _find_user_module(ignored_module: str) -> str | None:
-    """Return the module whose code uses a name, or None for a gmongo module. Ignore frames of `ignored_module`."""
+    """Return the name of the module that uses a name, or None for gmongo. Ignore frames of `ignored_module`."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = str(frame.f_globals.get("__name__"))
@@ -136,7 +136,7 @@ def _find_user_module(ignored_module: str) -> str | None:
 
 
 def write_report(record: ImportAudit, missing: dict[str, str], stream: TextIO) -> None:
-    """Write a line for each used name, with the absent names first. If :mod:`rich` is installed, write a table."""
+    """Write a table of the used names, with the absent names first. Use :mod:`rich` if it is installed."""
     title = f"process {os.getpid()} used {len(record.names)} names of pymongo and gridfs; {len(missing)} missing"
     status = dict.fromkeys(record.placeholders, "placeholder")
     status |= {name: "no" if name in missing else "not in PyMongo either" for name in record.absent}

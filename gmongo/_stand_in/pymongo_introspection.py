@@ -55,9 +55,9 @@ def _exists(name: str) -> bool:
     return False
 
 
-def _has_file(module: str) -> bool:
+def _has_file(module_name: str) -> bool:
     try:
-        return find_spec(module) is not None
+        return find_spec(module_name) is not None
     except ImportError:
         return False
 
@@ -73,7 +73,7 @@ def _has_members(value: object, parts: list[str]) -> bool:
 
 @cache
 def _instance_attributes(kind: type) -> set[str]:
-    """Return the instance attributes of a class: all names after ``self.`` in the source code of the class."""
+    """Return the instance attributes of a class: names after ``self.`` in the code of the class and its bases."""
     return {
         f"_{base.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
         for base in kind.__mro__

@@ -69,15 +69,15 @@ class Instruments:
     """Instruments of one meter provider. All clients with this provider share the instruments."""
 
     def __init__(self, meter: Meter) -> None:
-        def histogram(name: str, description: str) -> Histogram:
+        def create_histogram(name: str, description: str) -> Histogram:
             return meter.create_histogram(
                 f"db.client.{name}", "s", description, explicit_bucket_boundaries_advisory=_BUCKET_BOUNDARIES
             )
 
-        self.duration = histogram("operation.duration", "Duration of operations")
-        self.create_time = histogram("connection.create_time", "Time to establish a connection")
-        self.wait_time = histogram("connection.wait_time", "Time to check out a connection")
-        self.use_time = histogram("connection.use_time", "Time between check-out and check-in of a connection")
+        self.duration = create_histogram("operation.duration", "Duration of operations")
+        self.create_time = create_histogram("connection.create_time", "Time to establish a connection")
+        self.wait_time = create_histogram("connection.wait_time", "Time to check out a connection")
+        self.use_time = create_histogram("connection.use_time", "Time between check-out and check-in of a connection")
         self.timeouts = meter.create_counter("db.client.connection.timeouts", "{timeout}", "Check-outs that timed out")
         for name, unit, description, read_counts in _POOL_INSTRUMENTS:
             callback = self._pool_callback(read_counts)
@@ -86,16 +86,16 @@ class Instruments:
             meter.create_observable_counter(
                 f"gmongo.client.{name}", [self._client_callback(read_values)], unit, description
             )
-        tokens = self._client_callback(lambda executor: {"": executor.overload.bucket.tokens})
+        tokens_callback = self._client_callback(lambda executor: {"": executor.overload.bucket.tokens})
         meter.create_observable_up_down_counter(
-            "gmongo.client.retry.tokens", [tokens], "{token}", "Tokens that are available for retries"
+            "gmongo.client.retry.tokens", [tokens_callback], "{token}", "Tokens that are available for retries"
         )
 
     def _pool_callback(self, read_counts: Callable[[Pool], dict[str, int]]) -> _Callback:
-        """Return a callback that reports, for each server, the sum of the counts of the pools of all clients.
+        """Return a callback that adds up the pool counts of all clients, by server and connection state.
 
-        `read_counts` returns the counts of a pool by connection state. An empty string stands for no
-        state.
+        `read_counts` returns a dict for a pool: connection state -> count. For a count without a
+        state, the key is an empty string.
         """
 
         def observe(_options: CallbackOptions) -> Iterator[Observation]:
@@ -112,14 +112,14 @@ class Instruments:
 
         return observe
 
-    def _client_callback(self, read_counts: Callable[[Executor], dict[str, float]]) -> _Callback:
+    def _client_callback(self, read_values: Callable[[Executor], dict[str, float]]) -> _Callback:
         def observe(_options: CallbackOptions) -> Iterator[Observation]:
             for executor in self._executors():
-                for reason, number in read_counts(executor).items():
+                for reason, value in read_values(executor).items():
                     attributes: dict[str, str | int] = {"gmongo.client.number": executor.number}
                     if reason:
                         attributes["gmongo.retry.reason"] = reason
-                    yield Observation(number, attributes)
+                    yield Observation(value, attributes)
 
         return observe
 
@@ -131,8 +131,8 @@ class Instruments:
                 yield each
 
 
-def _max_pool_size(pool: Pool) -> dict[str, int]:
-    """Return a dict with the maximum pool size. The dict is empty for an unlimited pool."""
+def _read_max_pool_size(pool: Pool) -> dict[str, int]:
+    """Return a dict: empty string -> maximum pool size. The dict is empty for an unlimited pool."""
     return {"": pool.options.max_pool_size} if pool.options.max_pool_size else {}
 
 
@@ -143,9 +143,9 @@ _POOL_INSTRUMENTS: tuple[tuple[str, str, str, Callable[[Pool], dict[str, int]]],
         "Connections by state",
         lambda pool: {"idle": len(pool.machine.available), "used": len(pool.machine.in_use)},
     ),
-    ("idle.max", "{connection}", "Maximum number of idle connections", _max_pool_size),
+    ("idle.max", "{connection}", "Maximum number of idle connections", _read_max_pool_size),
     ("idle.min", "{connection}", "Minimum number of open connections", lambda pool: {"": pool.options.min_pool_size}),
-    ("max", "{connection}", "Maximum number of connections", _max_pool_size),
+    ("max", "{connection}", "Maximum number of connections", _read_max_pool_size),
     (
         "pending_requests",
         "{request}",

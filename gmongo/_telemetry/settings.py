@@ -27,14 +27,14 @@ class TelemetrySettings:
     """Settings of the observers of a client. If a provider is None, the observer uses the global provider."""
 
     tracing_enabled: bool = False
-    query_text_max_length: int = 0  # the maximum length of the command text in a span. 0 omits the text.
+    query_text_max_length: int = 0  # the maximum length of a command's text, in characters. 0 omits the text.
     tracer_provider: TracerProvider | None = None
     metrics_enabled: bool = False
     meter_provider: MeterProvider | None = None
     slow_limit: float | None = None  # the minimum duration of a slow operation in seconds. None disables the log.
 
 
-def telemetry_settings(tracing: Document | None, metrics: Document | None, slow: float | None) -> TelemetrySettings:
+def telemetry_settings(tracing: Document | None, metrics: Document | None, limit: float | None) -> TelemetrySettings:
     """Return the settings from client options. Environment variables set the default values."""
     tracing, metrics = tracing or {}, metrics or {}
     length = tracing.get("query_text_max_length")
@@ -44,14 +44,14 @@ def telemetry_settings(tracing: Document | None, metrics: Document | None, slow:
         tracer_provider=tracing.get("tracer_provider"),
         metrics_enabled=_is_enabled("metrics", metrics.get("enabled"), "METRICS_ENABLED"),
         meter_provider=metrics.get("meter_provider"),
-        slow_limit=slow,
+        slow_limit=limit,
     )
 
 
 def create_observers(settings: TelemetrySettings) -> Observers | None:
     """Create the observers that the settings enable. Return None if the settings enable no observer."""
     observers: list[Observer] = []
-    if settings.slow_limit is not None:  # the first observer, so that its log line precedes the end of the span
+    if settings.slow_limit is not None:  # this observer is first, so that its log line precedes the end of the span
         observers.append(SlowOperations(settings.slow_limit, settings.query_text_max_length))
     if settings.tracing_enabled:
         from gmongo._telemetry.tracing import Traces

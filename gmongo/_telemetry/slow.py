@@ -35,7 +35,7 @@ class SlowOperations(Observer):
         self._max_text_length = query_text_max_length
 
     def command_started(self, trace: OperationTrace, sent: SentCommand) -> None:
-        if self._max_text_length and not sent.sensitive:
+        if self._max_text_length and not sent.is_sensitive:
             trace.notes[self] = sent.command
 
     def operation_ended(self, trace: OperationTrace, error: BaseException | None) -> None:
@@ -43,7 +43,7 @@ class SlowOperations(Observer):
         if seconds < self.limit:
             return
         fields = {"operation": trace.summary, "durationMS": rounded_milliseconds(seconds)}
-        fields |= {**_phase_durations(trace, seconds), "tries": trace.attempts, "commands": trace.commands}
+        fields |= {**_phase_durations(trace, seconds), "tries": trace.attempt_count, "commands": trace.command_count}
         if trace.address is not None:
             fields["server"] = address_text(trace.address)
         if error is not None:
@@ -60,7 +60,7 @@ class SlowOperations(Observer):
 def _phase_durations(trace: OperationTrace, seconds: float) -> dict[str, float]:
     """Return the duration of each phase in milliseconds. "network" is an estimate from heartbeat round trip times."""
     reply_time = max(trace.exchange_time - trace.decoding_time, 0.0)
-    network = min(trace.round_trip_time * trace.commands, reply_time)
+    network = min(trace.round_trip_time * trace.command_count, reply_time)
     measured_time = trace.selection_time + trace.check_out_time + trace.backoff_time + trace.exchange_time
     parts = {
         "selection": trace.selection_time,

@@ -29,24 +29,24 @@ def server_attributes(address: Address) -> DocumentDict:
 
 
 def query_text(command: Document, max_length: int) -> str:
-    """Return a command as relaxed Extended JSON with at most `max_length` characters."""
+    """Return a command without `_OMITTED_FIELDS` as relaxed Extended JSON, with at most `max_length` characters."""
     return document_text({name: value for name, value in command.items() if name not in _OMITTED_FIELDS}, max_length)
 
 
 def error_type_of(error: BaseException) -> str:
-    """Return the module and the name of an error's class."""
+    """Return the name of an error's class. Unless the class is built in, the name begins with the module."""
     kind = type(error)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def error_attributes(error: BaseException, text_length: int) -> dict[str, str]:
-    """Return the attributes of a span for an error.
+def error_attributes(error: BaseException, max_text_length: int) -> dict[str, str]:
+    """Return the span attributes that describe an error.
 
-    A server or an encoder may quote a document in an error message. Therefore the attributes
-    contain the message only if `text_length` is positive, or for a connection error.
+    A server or an encoder may quote a document in an error message. Therefore, if `max_text_length`
+    is 0, the attributes contain the message only for a connection error without a server reply.
     """
-    if text_length:
-        message = str(error)[:text_length]
+    if max_text_length:
+        message = str(error)[:max_text_length]
     elif isinstance(error, OperationFailure) or isinstance(getattr(error, "details", None), Mapping):
         message = _describe_code(error)
     elif isinstance(error, ConnectionFailure):

@@ -16,7 +16,7 @@ _MakeLogin = Callable[[str], Login]
 
 
 class Authenticator:
-    """Authenticator of one client. `login` returns the :class:`Login` of a new connection to a host."""
+    """Authenticator of one client. `login(host)` returns the :class:`Login` of a new connection to `host`."""
 
     def __init__(self, credential: Credential) -> None:
         self.credential = credential

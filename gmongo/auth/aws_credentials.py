@@ -45,7 +45,7 @@ class AwsCredentialsCache:
         self._cached: AwsCredentials | None = None
 
     def find(self) -> AwsCredentials:
-        """Return cached credentials that remain valid for five minutes, or find new credentials."""
+        """Return cached credentials that remain valid for more than five minutes, or find new credentials."""
         cached = self._cached
         if cached is not None and cached.expires and cached.expires - datetime.now(timezone.utc) > _MIN_VALIDITY:
             return cached
@@ -121,7 +121,7 @@ def _parse_credentials(service: str, reply: Document, token_field: str) -> AwsCr
 
 
 def _parse_expiration_time(value: object) -> datetime | None:
-    """Convert an ISO 8601 text or a POSIX timestamp. Return None for an invalid value."""
+    """Convert an ISO 8601 text or a POSIX timestamp to a datetime. Return None for an invalid value."""
     try:
         if isinstance(value, (int, float)):
             return datetime.fromtimestamp(value, timezone.utc)

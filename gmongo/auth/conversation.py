@@ -64,8 +64,8 @@ class SaslConversation(Conversation):
     def step(self, payload: bytes, done: bool) -> bytes:
         """Check a payload from the server, and return the payload of the next command.
 
-        `done` is True if the server has ended the conversation. An early or late end raises
-        ProtocolError.
+        `done` is True if the server has ended the conversation. Raise ProtocolError if the server
+        ends the conversation too early or too late.
         """
         if not self.has_sent_last:
             if done:

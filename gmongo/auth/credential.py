@@ -76,7 +76,7 @@ class _Rules:
     """Rules for the credentials of one mechanism. The default values are the rules of SCRAM."""
 
     external: bool | str = False  # True if authSource must be "$external". "default" if "$external" is the default.
-    username: bool = True
+    requires_username: bool = True
     password: bool | None = True  # True requires a password, False forbids a password, None allows both
     properties: tuple[str, ...] = ()  # the names of the allowed properties
     defaults: Document = field(default_factory=dict)  # the default values of properties
@@ -87,7 +87,7 @@ def _rejection_reason(
     credential: Credential, rules: _Rules, application_properties: Document, username: str | None
 ) -> str | None:
     """Return the reason to reject a credential, or None. `application_properties` excludes default values."""
-    if username == "" or (rules.username and username is None):
+    if username == "" or (rules.requires_username and username is None):
         return "a username is required and must not be empty"
     if rules.password is True and credential.password is None:
         return "a password is required"
@@ -155,9 +155,9 @@ def _check_oidc_environment(credential: Credential) -> str | None:
 
 _RULES: dict[str, _Rules] = {
     "PLAIN": _Rules(external="default", check=_check_plain),
-    "MONGODB-X509": _Rules(external=True, username=False, password=False),
+    "MONGODB-X509": _Rules(external=True, requires_username=False, password=False),
     "MONGODB-AWS": _Rules(
-        external=True, username=False, password=None, properties=("AWS_SESSION_TOKEN",), check=_check_aws
+        external=True, requires_username=False, password=None, properties=("AWS_SESSION_TOKEN",), check=_check_aws
     ),
     "GSSAPI": _Rules(
         external=True,
@@ -168,7 +168,7 @@ _RULES: dict[str, _Rules] = {
     ),
     "MONGODB-OIDC": _Rules(
         external=True,
-        username=False,
+        requires_username=False,
         password=False,
         properties=("ENVIRONMENT", "TOKEN_RESOURCE", "OIDC_CALLBACK", "OIDC_HUMAN_CALLBACK", "ALLOWED_HOSTS"),
         defaults={"ALLOWED_HOSTS": DEFAULT_ALLOWED_HOSTS},

@@ -35,9 +35,9 @@ def gssapi_library() -> ModuleType:
 
 
 class GssapiConversation(SaslConversation):
-    """One Kerberos conversation. `host` is part of the Kerberos service name.
+    """One Kerberos conversation. By default, `host` is part of the Kerberos service name.
 
-    Native threads call the library, because the library may query a Kerberos server.
+    Native threads call the library functions that may query a Kerberos server.
     """
 
     mechanism = "GSSAPI"

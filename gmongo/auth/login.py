@@ -35,7 +35,7 @@ class Login(ABC):
 
 
 class PlainConversation(SaslConversation):
-    """PLAIN (RFC 4616): LDAP authentication with an unencrypted password. The client warns if TLS is off."""
+    """PLAIN (RFC 4616): LDAP authentication with an unencrypted password."""
 
     mechanism = "PLAIN"
     can_be_speculative: ClassVar[bool] = False

@@ -1,6 +1,7 @@
 """MONGODB-OIDC: the client sends an access token from an identity provider.
 
-A callback of the application, or a service that ``ENVIRONMENT`` names, returns the token.
+``ENVIRONMENT`` selects a service or a file with the token. Without ``ENVIRONMENT``, a callback of the
+application returns the token.
 """
 
 from __future__ import annotations
@@ -54,8 +55,7 @@ class OidcTokens:
     def get(self, seconds: float | None, provider: OIDCIdPInfo | None = None) -> tuple[str, bool]:
         """Return an access token, and True if the token comes from the cache.
 
-        `provider` replaces the stored identity provider and its refresh token, unless `provider` is
-        None.
+        If `provider` is not None, it replaces the stored identity provider and its refresh token.
         """
         with self._callback_lock:
             if self.access is not None:
@@ -153,9 +153,9 @@ class OidcLogin(Login):
         self._authenticate(run, seconds)
 
     def _authenticate(self, run: Run, seconds: float | None) -> None:
-        token, cached = self._tokens.get(seconds)
-        if not (cached and self._try_token(run, token)):
-            self._authenticate_with(run, self._tokens.get(seconds)[0] if cached else token)
+        token, is_cached = self._tokens.get(seconds)
+        if not (is_cached and self._try_token(run, token)):
+            self._authenticate_with(run, self._tokens.get(seconds)[0] if is_cached else token)
 
     def _try_token(self, run: Run, token: str) -> bool:
         """Authenticate with a token. Return False if the server rejects the token."""
@@ -199,10 +199,10 @@ class HumanOidcLogin(OidcLogin):
         run_conversation(run, PrincipalConversation(self._source, tokens.credential.username, self._fetch_token_from))
 
     def _refresh(self, seconds: float | None) -> str | None:
-        """Return a new access token, or None if the callback rejects the refresh token. The user must then log in."""
+        """Return a new access token, or None if the callback fails. After None, the user must log in again."""
         try:
             return self._tokens.get(seconds)[0]
-        except AutoReconnect:  # the timeout of the connection
+        except AutoReconnect:  # the connection timed out
             raise
         except Exception:
             return None
@@ -270,7 +270,7 @@ def _fetch_gcp_token(resource: str, context: OIDCCallbackContext) -> OIDCCallbac
 
 
 def _parse_lifetime(value: Any) -> float | None:
-    """Convert a lifetime, which may be a text, to seconds. Return None for an invalid value."""
+    """Convert a lifetime in seconds, which may be a text, to a number. Return None for an invalid value."""
     try:
         return max(float(value), 0.0)
     except (TypeError, ValueError):

@@ -27,15 +27,15 @@ from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
 _MIN_ITERATIONS = 4096
 # Maximum number of iterations, which take about one second. Servers use 10,000 or 15,000 iterations
-# by default. Only an attacker demands a larger number.
+# by default. A malicious server could demand a larger number.
 _MAX_ITERATIONS = 1_000_000
 _NO_CHANNEL_BINDING = "n,,"
 # Server messages. RFC 5802, section 7 defines the order of the fields. Optional extensions may follow
 # the fields. The client rejects mandatory extensions (m=), which would precede the fields.
-_EXTENSIONS = r"(?:,[A-Za-z]=[^,]+)*"
-_ITERATIONS = r"(?P<iterations>[1-9][0-9]{0,9})"
-_SERVER_FIRST_PATTERN = re.compile(rf"r=(?P<nonce>[!-+\--~]+),s=(?P<salt>[^,]+),i={_ITERATIONS}{_EXTENSIONS}")
-_SERVER_FINAL_PATTERN = re.compile(rf"(?:e=(?P<error>[^,]+)|v=(?P<verifier>[^,]*)){_EXTENSIONS}")
+_EXTENSIONS_REGEX = r"(?:,[A-Za-z]=[^,]+)*"
+_ITERATIONS_REGEX = r",i=(?P<iterations>[1-9][0-9]{0,9})"
+_SERVER_FIRST_PATTERN = re.compile(rf"r=(?P<nonce>[!-+\--~]+),s=(?P<salt>[^,]+){_ITERATIONS_REGEX}{_EXTENSIONS_REGEX}")
+_SERVER_FINAL_PATTERN = re.compile(rf"(?:e=(?P<error>[^,]+)|v=(?P<verifier>[^,]*)){_EXTENSIONS_REGEX}")
 _NONCE_SIZE = 24
 
 
@@ -76,8 +76,8 @@ class ScramConversation(SaslConversation):
         nonce, salt, iterations = self._parse_first(server_first)
         channel = base64.b64encode(_NO_CHANNEL_BINDING.encode()).decode()
         without_proof = f"c={channel},r={nonce}"
-        # The constructor must not prepare the password: the default mechanism begins with
-        # SCRAM-SHA-256, and SASLprep may prohibit a password that SCRAM-SHA-1 permits.
+        # The constructor does not prepare the password. By default, the client begins with
+        # SCRAM-SHA-256, but SASLprep may prohibit a password that SCRAM-SHA-1 permits.
         prepared = prepared_password(self.mechanism, self._username, self._password)
         client_key, server_key = self._keys.derive(self._digest, prepared, salt, iterations)
         auth_message = ",".join((self._first_bare, server_first.decode(), without_proof)).encode()
@@ -131,7 +131,7 @@ class ScramConversation(SaslConversation):
 
 
 def prepared_password(mechanism: str, username: str, password: str) -> bytes:
-    """Return the normalized password, from which the client derives the keys."""
+    """Return the input of the key derivation: the password digest, or the password after SASLprep."""
     if mechanism == "SCRAM-SHA-1":
         # SCRAM-SHA-1 uses the password digest of the older mechanism MONGODB-CR
         return hashlib.md5(f"{username}:mongo:{password}".encode(), usedforsecurity=False).hexdigest().encode()
@@ -141,7 +141,7 @@ def prepared_password(mechanism: str, username: str, password: str) -> bytes:
         raise ConfigurationError(f"the password cannot be used with {mechanism}: {error}") from None
 
 
-# Predicates and descriptions of prohibited characters (RFC 4013, section 2.3), except spaces.
+# Predicates and descriptions of prohibited characters (RFC 4013, sections 2.3 and 2.5), except spaces.
 _PROHIBITED_CHARACTERS: tuple[tuple[Callable[[str], bool], str], ...] = (
     (stringprep.in_table_c21_c22, "a control character"),
     (stringprep.in_table_c3, "a character for private use"),
@@ -156,7 +156,7 @@ _PROHIBITED_CHARACTERS: tuple[tuple[Callable[[str], bool], str], ...] = (
 
 
 def saslprep(text: str) -> str:
-    """Return the prepared form of a password. A ValueError quotes no character of the password."""
+    """Apply SASLprep (RFC 4013) to a password, or raise a ValueError that quotes no part of the password."""
     if text.isascii() and text.isprintable():
         return text
     mapped = "".join(
@@ -173,7 +173,7 @@ def saslprep(text: str) -> str:
 
 
 def _check_directions(text: str) -> None:
-    """Check that right-to-left text begins and ends with a right-to-left character (RFC 3454, section 6)."""
+    """Raise ValueError if right-to-left characters break the rules of RFC 3454, section 6."""
     if not any(map(stringprep.in_table_d1, text)):
         return
     if any(map(stringprep.in_table_d2, text)):
@@ -214,7 +214,7 @@ class ScramKeys:
         return self.derive(*key_input) if isinstance(keys, GreenletExit) else keys
 
     def _derive(self, key_input: _KeyInput) -> Keys:
-        # DNS lookups in the thread pool of the hub must not wait for the derivation.
+        # In the thread pool of the hub, the derivation would delay DNS lookups.
         pool = ThreadPool(1)
         try:
             keys: Keys = pool.apply(derive_keys, key_input)

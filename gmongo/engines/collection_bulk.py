@@ -18,22 +18,22 @@ from gmongo.execution.sessions import SessionHandle, checked_session, end_if_imp
 from gmongo.operations import models, write
 from gmongo.wire.message import next_request_id
 
-# The command name, the statement in the form of the command, and True if the write is retryable.
+# A tuple: the command name, a statement of the command, and True if the write is retryable.
 _Statement = tuple[str, Document, bool]
 
 
 def statement_of(model: object) -> _Statement:
-    """Convert a write model to a statement of an insert, update or delete command."""
+    """Return a tuple for a write model: the command name, the statement, and True if retryable."""
     if isinstance(model, models.InsertOne):
         models.check_is_mapping("document", model.document)
         write.ensure_id(model.document)
         return "insert", model.document, True
     if isinstance(model, (models.DeleteOne, models.DeleteMany)):
-        is_single = isinstance(model, models.DeleteOne)
-        element = write.delete_statement(model.filter, limit=int(is_single), collation=model.collation, hint=model.hint)
-        return "delete", element, is_single
+        limit = int(isinstance(model, models.DeleteOne))
+        statement = write.delete_statement(model.filter, limit=limit, collation=model.collation, hint=model.hint)
+        return "delete", statement, limit == 1
     if isinstance(model, (models.UpdateOne, models.UpdateMany, models.ReplaceOne)):
-        element = write.update_statement(
+        statement = write.update_statement(
             model.filter,
             models.checked_change(model),
             multi=isinstance(model, models.UpdateMany),
@@ -43,7 +43,7 @@ def statement_of(model: object) -> _Statement:
             hint=model.hint,
             sort=getattr(model, "sort", None),
         )
-        return "update", element, not isinstance(model, models.UpdateMany)
+        return "update", statement, not isinstance(model, models.UpdateMany)
     raise TypeError(f"{short(model)} is not a valid request: bulk_write takes InsertOne, UpdateOne, DeleteOne, ...")
 
 
@@ -52,12 +52,12 @@ class _Run:
     """Statements for one kind of command, with the index of each statement in the request list."""
 
     kind: str
-    elements: list[Document] = field(default_factory=list)
+    statements: list[Document] = field(default_factory=list)
     indexes: list[int] = field(default_factory=list)
     retryable: bool = True
 
-    def add(self, index: int, element: Document, retryable: bool) -> None:
-        self.elements.append(element)
+    def add(self, index: int, statement: Document, retryable: bool) -> None:
+        self.statements.append(statement)
         self.indexes.append(index)
         self.retryable = self.retryable and retryable
 
@@ -68,18 +68,18 @@ def create_insert_run(documents: list[Value]) -> _Run:
 
 
 def yield_runs(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
-    """Group consecutive statements of one kind, or without `ordered`, all statements of one kind."""
+    """Yield runs of consecutive statements of one kind. If not `ordered`, yield one run per kind."""
     numbered = enumerate(with_checkpoints(statements))
     if not ordered:
         by_kind = {kind: _Run(kind) for kind in ("insert", "update", "delete")}
-        for index, (kind, element, retryable) in numbered:
-            by_kind[kind].add(index, element, retryable)
+        for index, (kind, statement, retryable) in numbered:
+            by_kind[kind].add(index, statement, retryable)
         yield from by_kind.values()  # the driver sends no command for an empty run
         return
     for kind, group in groupby(numbered, lambda each: each[1][0]):
         run = _Run(kind)
-        for index, (_kind, element, retryable) in group:
-            run.add(index, element, retryable)
+        for index, (_kind, statement, retryable) in group:
+            run.add(index, statement, retryable)
         yield run
 
 
@@ -99,8 +99,8 @@ class Bulk:
         # Servers reject `let` in an insert command, because an insert evaluates no expressions.
         self._insert_fields = {name: value for name, value in self._fields.items() if name != "let"}
         self._acknowledged = acknowledged
-        # Ordered writes end at the first error. Therefore, with w=0, only a command for the single
-        # last statement needs no reply.
+        # Ordered writes end at the first error. Therefore, with w=0, each command needs a reply,
+        # except a command that contains only the last statement.
         self._needs_replies = acknowledged or ordered
         self._operation_id = next_request_id()
         self._interrupted = False
@@ -147,22 +147,22 @@ class Bulk:
             if run.kind == "insert":
                 field_names["insert"] = set(self._insert_fields)
             else:
-                field_names.setdefault(run.kind, set(self._fields)).update(*run.elements)
+                field_names.setdefault(run.kind, set(self._fields)).update(*run.statements)
         return field_names
 
     @property
     def _is_stopped(self) -> bool:
-        """True if the driver sends no further batch, after the failure of a write or a retry."""
+        """True if the driver sends no further batch, because a write or a retry failed."""
         return self._interrupted or (self._ordered and bool(self.outcome["writeErrors"]))
 
     def _write(
         self, executor: Executor, run: _Run, session: SessionHandle | None, deadline: float | None, is_last: bool
     ) -> None:
         """Send the statements of a run in batches. `is_last` is True for the last run."""
-        statements = write.Statements(run.kind, run.elements, self._context.codec_options)
-        offset = 0
-        while offset < len(run.elements):
-            needs_reply = self._needs_replies and (self._acknowledged or not is_last or offset + 1 < len(run.elements))
+        statements = write.Statements(run.kind, run.statements, self._context.codec_options)
+        offset, count = 0, len(run.statements)
+        while offset < count:
+            needs_reply = self._needs_replies and (self._acknowledged or not is_last or offset + 1 < count)
             statements.has_reply = needs_reply
             batch = write.WriteBatch(
                 self._context,

@@ -33,13 +33,13 @@ class DroppedCursor(NamedTuple):
     address: Address
     session: ImplicitSession | None
     pin: PinnedConnection | None
-    ahead: ReadAhead | None = None
+    read_ahead: ReadAhead | None = None
     # the server session of a cursor without a pinned connection
     server_session: ServerSession | None = None
 
     def release(self) -> None:
-        if self.ahead is not None:
-            self.ahead.stop()
+        if self.read_ahead is not None:
+            self.read_ahead.stop()
         if self.session is not None:
             self.session.end_implicit()
         if self.pin is not None:
@@ -57,7 +57,7 @@ class CursorKiller:
         self._pinned_cursors: deque[tuple[int, DroppedCursor]] = deque()
         self._reaping_epoch: int | None = None  # the epoch of the greenlet for `_unpinned_cursors`, or None
         self._running_greenlets: set[Greenlet[[], None]] = set()
-        self.reading: set[ReadAhead] = set()  # the read-ahead objects that are fetching a batch
+        self.busy_read_aheads: set[ReadAhead] = set()  # the objects that are fetching a batch
 
     def take(self, dropped: DroppedCursor) -> None:
         """Add a dropped cursor to a queue, without I/O and without a switch of greenlets."""
@@ -119,7 +119,7 @@ class CursorKiller:
             self._close_group(*self._take_next_group())
 
     def _take_next_group(self) -> tuple[int, list[DroppedCursor]]:
-        """Remove the first cursor from the queue, and all cursors of the same namespace and server.
+        """Remove the cursors of one epoch, namespace and server. Return the epoch and the cursors.
 
         Do not iterate over the queue, because finalisers may append cursors during the iteration.
         """
@@ -135,8 +135,8 @@ class CursorKiller:
 
     def stop_reading(self) -> None:
         """Stop all fetches in progress, because the application is closing the client."""
-        for ahead in list(self.reading):
-            ahead.stop()
+        for read_ahead in list(self.busy_read_aheads):
+            read_ahead.stop()
 
     def _close_group(self, epoch: int, group: list[DroppedCursor]) -> None:
         """Close the cursors of one namespace and server with one command."""
@@ -169,9 +169,9 @@ class CursorResources:
     opened: InitVar[CursorReply]
     session: SessionHandle | None
     codec_options: InitVar[CodecOptions[Value]]
-    _time_limit: float | None  # seconds for the whole cursor. None if each command has a time limit
+    _time_limit: float | None  # seconds for the cursor. None if each command has its own time limit
     _keeps_session: bool  # True if another object ends the session
-    ahead: ReadAhead | None = None
+    read_ahead: ReadAhead | None = None
     _left_open_id: int = 0  # the ID of the cursor if close() or drop() must still kill the cursor, or 0
 
     def __post_init__(self, opened: CursorReply, codec_options: CodecOptions[Value]) -> None:
@@ -194,16 +194,16 @@ class CursorResources:
     def stop_fetching(self) -> None:
         """Stop requesting batches. The caller must then close or drop the cursor."""
         cursor_id, self.cursor_id = self.cursor_id, 0
-        if cursor_id and self.ahead is not None:
-            cursor_id = self.ahead.end()
+        if cursor_id and self.read_ahead is not None:
+            cursor_id = self.read_ahead.end()
         if cursor_id and not self._ends_with_connection():
             self._left_open_id = cursor_id
 
     def close(self) -> None:
         """Close the cursor on the server, and release the resources."""
         if self.pin is not None:
-            if self.ahead is not None:
-                self.ahead.stop()  # the getMore of the read-ahead object occupies the connection
+            if self.read_ahead is not None:
+                self.read_ahead.stop()  # the getMore of the read-ahead object occupies the connection
             else:
                 self.pin.check_free()
         self.stop_fetching()
@@ -225,20 +225,20 @@ class CursorResources:
             self.release()
 
     def drop(self) -> None:
-        """Let the cursor killer release the resources, without I/O and without a switch."""
+        """Let the cursor killer release the resources, without I/O or a switch of greenlets."""
         self.stop_fetching()
         cursor_id, self._left_open_id = self._left_open_id, 0
         if self._ends_with_connection():
             cursor_id = 0
         session, self.session = self.session, None
         pin, self.pin = self.pin, None
-        ahead, self.ahead = self.ahead, None
+        read_ahead, self.read_ahead = self.read_ahead, None
         implicit = session if isinstance(session, ImplicitSession) and not self._keeps_session else None
         # A forked child must not close a cursor of the parent process.
         if (cursor_id or implicit or pin) and self.epoch == self._executor.epoch:
             server_session = server_session_of(session) if pin is None else None
-            dropped = DroppedCursor(cursor_id, self._namespace, self.address, implicit, pin, ahead, server_session)
-            self._cursor_killer.take(dropped)
+            cursor = DroppedCursor(cursor_id, self._namespace, self.address, implicit, pin, read_ahead, server_session)
+            self._cursor_killer.take(cursor)
 
     def __del__(self) -> None:
         # If the constructor failed, some attributes are not set.
@@ -246,8 +246,8 @@ class CursorResources:
             self.drop()
 
     def release(self) -> None:
-        if self.ahead is not None:
-            self.ahead.stop()
+        if self.read_ahead is not None:
+            self.read_ahead.stop()
         if isinstance(self.session, ImplicitSession) and not self._keeps_session:
             self.session.end_implicit()
             self.session = None
@@ -261,7 +261,7 @@ class CursorResources:
         return self.pin is not None and not self.pin.connection.usable
 
     def _deadline_for_closing(self) -> float | None:
-        """Return the current deadline, or a new deadline with the time limit of the cursor."""
+        """Return the current deadline if time remains, otherwise a new deadline for the close."""
         limit, current = self._time_limit, current_deadline()
         if current is not None and current > _clock.monotonic():
             return current

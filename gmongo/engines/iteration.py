@@ -45,7 +45,7 @@ def document_runs(cursor: PublicCursor) -> Iterator[Iterator[Value]]:
 
     The chain returns available documents without a call of a Python function. Several greenlets may
     share the chain, because the generator does not switch greenlets. The chain changes its state,
-    without a switch, only after ``__next__`` of the gate has returned. Therefore another greenlet can
+    without a switch, only after ``__next__`` of the gate has ended. Therefore another greenlet can
     use the chain while ``__next__`` of the gate fetches a batch.
     """
     gate = _FetchGate()  # for speed, the class has no constructor

@@ -32,7 +32,7 @@ class ReadAhead:
     """
 
     _executor: Executor
-    _reading: set[ReadAhead]  # all objects of the client that are fetching a batch
+    _busy_read_aheads: set[ReadAhead]  # the read-ahead objects of the client that are fetching a batch
     operation: InitVar[GetMoreAhead]
     _session: SessionHandle | None
     _deadline: float | None
@@ -40,7 +40,7 @@ class ReadAhead:
     _documents_left: int | None  # the number of documents that the limit of the cursor still allows, or None
     max_batches: int = 0  # the maximum number of batches that are waiting or being fetched
     max_bytes: int = 0  # the maximum total size of these batches in bytes
-    _waiting_bytes: int = 0  # the total size of the received batches that the application does not use yet
+    _waiting_bytes: int = 0  # the total size of the received batches that the application does not use yet, in bytes
     _last_size: int = 0  # the size of the last batch in bytes
     _is_awaited: bool = False  # True if the application waits for the batch that is being fetched
     _error: Exception | None = None  # the error of the last getMore
@@ -51,11 +51,11 @@ class ReadAhead:
         self._address = address_text(operation.address)
         self._operation: GetMoreAhead | None = operation  # the next getMore, or None
         self.cursor_id = operation.cursor_id  # the cursor ID of the last reply
-        self._arrived_replies: deque[tuple[CursorReply, int]] = deque()  # received replies, with sizes in bytes
+        self._arrived_replies: deque[tuple[CursorReply, int]] = deque()  # received replies and their sizes in bytes
         self._raw = operation.raw
 
     def next(self, deadline: float | None) -> CursorReply:
-        """Wait for the next batch until `deadline`, and return the batch."""
+        """Wait until `deadline` for the next batch, and return the reply that contains the batch."""
         while not self._arrived_replies:
             if self._error is not None or self._operation is None:
                 error, self._error = self._error or self._create_interruption_error(), None
@@ -70,16 +70,16 @@ class ReadAhead:
         return reply
 
     def start(self, needed: bool = False) -> bool:
-        """Start a fetch, without a switch, if possible. A `needed` batch may exceed the limits."""
+        """Start a fetch, if possible. A `needed` batch may exceed the limits. Do not switch greenlets."""
         is_fetching = self._greenlet is not None and not self._greenlet.ready()
         if is_fetching or self._operation is None or self._error is not None:
             return False
         # The size of the last batch is the estimate for the size of the next batch.
-        room = len(self._arrived_replies) < self.max_batches and self._waiting_bytes + self._last_size <= self.max_bytes
-        if room or needed:
+        fits = len(self._arrived_replies) < self.max_batches and self._waiting_bytes + self._last_size <= self.max_bytes
+        if fits or needed:
             observers = self._executor.observers
             self._greenlet = spawn(self._fetch if observers is None else observers.bind_context(self._fetch))
-        return room or needed
+        return fits or needed
 
     def end(self) -> int:
         """Discard the fetched batches, and stop requesting batches, without a switch of greenlets.
@@ -91,7 +91,7 @@ class ReadAhead:
         return self.cursor_id
 
     def stop(self) -> None:
-        """Stop the read-ahead without a switch. An interrupted fetch closes its connection."""
+        """Stop without a switch of greenlets. An interrupted fetch closes its connection."""
         self.end()
         greenlet, self._greenlet = self._greenlet, None
         if greenlet is not None:
@@ -103,7 +103,7 @@ class ReadAhead:
             return
         operation.batch_size = next_batch_size(self.batch_size, self._documents_left)
         pin = operation.pin and operation.pin.share()
-        self._reading.add(self)
+        self._busy_read_aheads.add(self)
         try:
             # The process may have forked before the start of the greenlet.
             refuse_inherited(self._epoch, self._executor)
@@ -113,7 +113,7 @@ class ReadAhead:
         except BaseException:  # the client was closed, or the application killed the greenlet
             self._error = self._create_interruption_error()
         finally:
-            self._reading.discard(self)
+            self._busy_read_aheads.discard(self)
             self._greenlet = None
             if pin is not None:
                 pin.release()
@@ -123,10 +123,10 @@ class ReadAhead:
             self._decode(*self._arrived_replies[-1])
 
     def _decode(self, reply: CursorReply, size: int) -> None:
-        """Decode a new batch in advance, while the application does not wait for this batch.
+        """Decode a received batch in advance, until the application takes the batch.
 
         Decode only small batches, because decoded documents need several times the memory of their
-        BSON, and large documents do not fit into the processor caches.
+        BSON, and large batches do not fit into the processor caches.
         """
         batch, work = reply.batch, LongWork()
         if not isinstance(batch, Batch) or self._raw or size * len(self._arrived_replies) > _MAX_DECODED_BYTES:
@@ -177,7 +177,7 @@ def checked_read_ahead_limits(batches: int, max_bytes: int) -> tuple[int, int]:
 
 
 def check_not_explicit(session: SessionHandle | None) -> None:
-    """Raise InvalidOperation for an explicit session, because the application sets the order of its commands."""
+    """Raise InvalidOperation for an explicit session, whose command order the application sets."""
     if session is not None and not isinstance(session, ImplicitSession):
         raise InvalidOperation(
             "a cursor in an explicit session cannot read ahead: a session runs one command at a time, in the order of "

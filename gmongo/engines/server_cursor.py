@@ -47,12 +47,12 @@ class ServerCursor:
     deadline: float | None = None  # deadline of the whole cursor, or None if each iteration has its own
     exhaust: bool = False
     keeps_session: InitVar[bool] = False  # True if another object ends the session
-    documents: Iterator[Value] = _NO_DOCUMENTS  # list iterator over decoded documents
+    documents: Iterator[Value] = _NO_DOCUMENTS  # iterator over decoded documents, with a length hint
     _batch: Batch | None = None
     _interrupted: bool = False  # True if the interruption of a getMore has ended the cursor
     _turn: Turn | None = None
     retrieved: int = 0
-    wire_version: int = 0  # the wire version of the connection of the last getMore
+    wire_version: int = 0  # the wire version of the server that received the last getMore
 
     def __post_init__(
         self,
@@ -91,17 +91,17 @@ class ServerCursor:
 
     def set_batch_size(self, batch_size: int) -> None:
         self.batch_size = batch_size
-        if self.resources.ahead is not None:
-            self.resources.ahead.batch_size = batch_size
+        if self.resources.read_ahead is not None:
+            self.resources.read_ahead.batch_size = batch_size
 
     def read_ahead(self, batches: int, max_bytes: int) -> None:
         """Fetch the next batches, up to the limits, while the application uses the current batch."""
         resources = self.resources
         if resources.cursor_id == 0:
             return
-        if resources.ahead is None:
-            resources.ahead = self._create_read_ahead()
-        resources.ahead.max_batches, resources.ahead.max_bytes = batches, max_bytes
+        if resources.read_ahead is None:
+            resources.read_ahead = self._create_read_ahead()
+        resources.read_ahead.max_batches, resources.read_ahead.max_bytes = batches, max_bytes
         self._fetch_ahead()
 
     def _create_read_ahead(self) -> ReadAhead:
@@ -109,12 +109,12 @@ class ServerCursor:
         if self.limit:
             documents_left = self.limit - self.retrieved - (0 if self._batch is None else document_count(self._batch))
         operation = self._create_get_more(GetMoreAhead, 0)
-        reading, session = self._cursor_killer.reading, self.resources.session
-        return ReadAhead(self._executor, reading, operation, session, self.deadline, self.batch_size, documents_left)
+        killer, limits = self._cursor_killer, (self.deadline, self.batch_size, documents_left)
+        return ReadAhead(self._executor, killer.busy_read_aheads, operation, self.resources.session, *limits)
 
     def _fetch_ahead(self) -> None:
         """Send the next `getMore` before the application can block the event loop."""
-        if self.resources.ahead is not None and self.resources.ahead.start():
+        if self.resources.read_ahead is not None and self.resources.read_ahead.start():
             sleep(0)
 
     def next_document(self) -> Value:
@@ -160,7 +160,7 @@ class ServerCursor:
                 run = [raw] if raw else []
             else:
                 run = batch.decode_run()
-        except (PyMongoError, BSONError):  # also for a decoder error, which may be temporary
+        except (PyMongoError, BSONError):  # even a temporary error of a type decoder ends the cursor
             self.drop()
             raise
         if self._batch is batch:  # a concurrent rewind() may have dropped the batch
@@ -199,8 +199,8 @@ class ServerCursor:
 
     def _fetch_reply(self, documents_left: int | None, deadline: float | None) -> CursorReply:
         """Return the next reply, from the read-ahead object or a `getMore` for `documents_left` documents."""
-        if self.resources.ahead is not None:
-            return self.resources.ahead.next(deadline)
+        if self.resources.read_ahead is not None:
+            return self.resources.read_ahead.next(deadline)
         kind = ExhaustGetMore if self.exhaust else GetMore
         operation = self._create_get_more(kind, next_batch_size(self.batch_size, documents_left))
         try:
@@ -222,17 +222,17 @@ class ServerCursor:
         )
 
     def _handle_failure(self, error: BaseException) -> bool:
-        """Update the cursor after a failed `getMore`. Return True if the iteration ends silently."""
+        """Handle a failed `getMore`. Return True if the iteration ends without an exception."""
         resources = self.resources
-        if resources.ahead is not None:
-            resources.ahead.stop()
+        if resources.read_ahead is not None:
+            resources.read_ahead.stop()
         if isinstance(error, OperationFailure):
             is_gone = error.code in codes.CURSOR_GONE
             if is_gone or self.exhaust:  # an error ends an exhaust cursor
                 resources.cursor_id = 0
             if resources.pin is None or self.exhaust:  # a pinned cursor keeps its connection
                 self.close()
-            return is_gone and self.tailable  # new documents have overwritten the position
+            return is_gone and self.tailable  # new documents may have overwritten the position
         resources.stop_fetching()
         if not isinstance(error, PyMongoError):
             self._interrupted = not isinstance(error, BSONError)
@@ -267,7 +267,7 @@ class ServerCursor:
             self.close()
 
     def drop(self) -> None:
-        """Discard buffered documents, and let the cursor killer close the cursor, without a switch."""
+        """Discard buffered documents. Let the cursor killer close the cursor. Do not switch greenlets."""
         # Exhaust the iterator, because an iteration in progress may still use the iterator.
         for _document in self.documents:
             pass

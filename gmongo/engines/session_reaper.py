@@ -30,7 +30,7 @@ _UNANSWERED_TIMEOUT = 60.0  # seconds
 
 
 class _InterruptedSession:
-    """Session with an interrupted command, or with a transaction that `abort` must end."""
+    """Session with an interrupted command, or with a transaction that the operation `abort` ends."""
 
     def __init__(self, session: ServerSession, abort: Operation | None) -> None:
         self.session = session
@@ -47,7 +47,7 @@ class _InterruptedSession:
         was_answered = error is None or isinstance(error, OperationFailure)
         if was_answered or now > self.created + _UNANSWERED_TIMEOUT:
             self.attempt_count += 1
-        if self.attempt_count >= len(_DELAYS):  # a concurrent close() may have made attempts
+        if self.attempt_count >= len(_DELAYS):  # a concurrent close() of the client may have made attempts
             return False
         self.due = now + (_DELAYS[self.attempt_count] if was_answered else _DELAYS[-1])
         return True
@@ -70,7 +70,7 @@ class SessionReaper:
         self._wakeup: Wakeup | None = None
 
     def take(self, session: ServerSession, abort: Operation | None) -> None:
-        """Add an unused session, or a transaction that `abort` ends, to the queue.
+        """Add an unused session, or a transaction that the operation `abort` ends, to the queue.
 
         Any thread may call this method, which does no I/O, and does not switch greenlets.
         """
@@ -88,11 +88,11 @@ class SessionReaper:
             self._wakeup.set()
 
     def end_all(self) -> list[DocumentDict]:
-        """Make one cleanup attempt for each session, 0.1 seconds or later after the interruption.
+        """Make one cleanup attempt for each session, at least 0.1 seconds after the interruption.
 
         The wait is necessary, because a `killSessions` that arrives before an interrupted `find`
-        would leave its cursor open. Return the identifiers of the remaining sessions for
-        `endSessions`, which closes a cursor that a slow server opens later.
+        would leave the cursor of the `find` open. Return the identifiers of the remaining sessions
+        for `endSessions`, which closes a cursor that a slow server opens later.
         """
         self._accept_taken()
         arrival_time = 0.0
@@ -124,7 +124,7 @@ class SessionReaper:
     def reap(self, now: float) -> None:
         """Clean up the sessions that are due at `now`. A forked child discards inherited sessions."""
         self._accept_taken()
-        sessions: dict[Address, list[_InterruptedSession]] = {}
+        remnants_by_address: dict[Address, list[_InterruptedSession]] = {}
         # A session is due after its delay, or after the late reply to the interrupted command.
         for remnant in [each for each in self._remnants if each.due <= now or not each.session.unanswered_counts]:
             if remnant.session.epoch != self._executor.epoch:
@@ -133,11 +133,11 @@ class SessionReaper:
                 self._abort(remnant, remnant.abort)
             elif remnant.session.unanswered_counts:
                 for address in remnant.session.unanswered_counts:
-                    sessions.setdefault(address, []).append(remnant)
+                    remnants_by_address.setdefault(address, []).append(remnant)
             else:
                 self._forget(remnant)
                 self._executor.sessions.restore(remnant.session)
-        self._kill(sessions)
+        self._kill(remnants_by_address)
 
     def _accept_taken(self) -> None:
         # Do not iterate over the queue, because a finaliser may append during the iteration.
@@ -152,9 +152,9 @@ class SessionReaper:
         if error is None or (was_answered and isinstance(error, OperationFailure)) or not remnant.postpone(error):
             self._forget(remnant)
 
-    def _kill(self, sessions: dict[Address, list[_InterruptedSession]]) -> None:
+    def _kill(self, remnants_by_address: dict[Address, list[_InterruptedSession]]) -> None:
         errors: dict[_InterruptedSession, BaseException | None] = {}
-        for address, remnants in sessions.items():
+        for address, remnants in remnants_by_address.items():
             error = None
             # The Stable API version 1 does not contain killSessions.
             if not self._executor.topology.settings.connection.server_api.get("apiStrict"):
@@ -171,7 +171,7 @@ class SessionReaper:
         self._remnants.pop(remnant, None)  # a concurrent close() may have removed the session
 
     def _run(self, operation: Operation) -> BaseException | None:
-        """Run an operation within the time limit of one cleanup attempt, and return its error."""
+        """Run an operation within the time limit of one attempt, and return its error or None."""
         try:
             with bind_session(None):
                 self._executor.run(operation, None, _clock.monotonic() + _ATTEMPT_TIMEOUT)

@@ -158,10 +158,10 @@ class TransactionEnd:
         if not isinstance(error, Exception) or deadline is None or _clock.monotonic() < deadline:
             self.give_up(error, deadline)
             return
-        background = TransactionEnd(self._executor, self._state.hand_over_transaction(), True)
+        background_end = TransactionEnd(self._executor, self._state.hand_over_transaction(), True)
         # Unlike abandon(), the greenlet publishes command events, as the CSOT specification requires.
         # A copy of the current context contains the context variables for event listeners.
-        spawn(copy_context().run, background.abort, deadline_after(seconds, "with_transaction"))
+        spawn(copy_context().run, background_end.abort, deadline_after(seconds, "with_transaction"))
 
     def _run(self, operation: Operation, deadline: float | None) -> None:
         transaction = self._state.transaction
@@ -184,10 +184,10 @@ def with_transaction(
     start: Callable[[], object],
     deadline: float | None,
 ) -> T:
-    """Run and commit a transaction, with retries until `deadline`, or for 120 seconds."""
-    begin = _clock.monotonic()
-    loop = _RetryLoop(ending, begin + _TIME_LIMIT if deadline is None else deadline, deadline is not None)
-    limit = None if deadline is None else deadline - begin
+    """Run and commit a transaction, with retries until `deadline` (None means 120 seconds)."""
+    start_time = _clock.monotonic()
+    loop = _RetryLoop(ending, start_time + _TIME_LIMIT if deadline is None else deadline, deadline is not None)
+    limit = None if deadline is None else deadline - start_time
     try:
         with until(deadline):
             while True:
@@ -234,7 +234,7 @@ class _RetryLoop:
 
     def commit(self) -> bool:
         """Commit the transaction, with retries. Return False if the whole transaction needs a retry."""
-        retries = 0
+        retry_count = 0
         while True:
             try:
                 self._ending.commit()
@@ -246,11 +246,11 @@ class _RetryLoop:
                     return False
                 if _clock.monotonic() >= self._end:
                     raise self._create_timeout_error(error)
-                if retries:
+                if retry_count:
                     # The specification forbids a backoff only before the first retry. Without a backoff, a load
                     # balancer that closes all connections would receive thousands of retries per second.
-                    self._wait(retries - 1, error)
-                retries += 1
+                    self._wait(retry_count - 1, error)
+                retry_count += 1
             else:
                 return True
 
@@ -259,8 +259,8 @@ class _RetryLoop:
         self._retry_count += 1
         self._wait(self._retry_count - 1, self.error)
 
-    def _wait(self, retries: int, error: Exception) -> None:
-        delay = _random.random() * min(_MAX_BACKOFF, _FIRST_BACKOFF * _BACKOFF_GROWTH**retries)
+    def _wait(self, retry_count: int, error: Exception) -> None:
+        delay = _random.random() * min(_MAX_BACKOFF, _FIRST_BACKOFF * _BACKOFF_GROWTH**retry_count)
         if _clock.monotonic() + delay >= self._end:
             raise self._create_timeout_error(error)
         sleep(timer_delay(delay))

@@ -20,10 +20,10 @@ class SharedSource(Protocol):
 
 
 class Turn:
-    """Context manager for one read step of `owner`. Meanwhile, other readers call :meth:`wait`."""
+    """Context manager for one read step of `source`. Meanwhile, other readers call :meth:`wait`."""
 
-    def __init__(self, owner: SharedSource) -> None:
-        self._owner = owner
+    def __init__(self, source: SharedSource) -> None:
+        self._source = source
         self._greenlet = getcurrent()
         self._outcome: AsyncResult[bool | Exception] | None = None  # None until another greenlet waits
         self.has_documents = True  # the result of wait(): False if the step found no document
@@ -47,11 +47,11 @@ class Turn:
         return outcome
 
     def __enter__(self) -> Turn:
-        self._owner._turn = self
+        self._source._turn = self
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        self._owner._turn = None
+        self._source._turn = None
         if self._outcome is not None:  # pass only driver and BSON errors to waiting greenlets
             self._outcome.set(
                 without_frames(error) if isinstance(error, (PyMongoError, BSONError)) else self.has_documents

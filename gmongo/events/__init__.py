@@ -1,1 +1,1 @@
-"""Publishers of events. For each event, a publisher calls the listeners and logs a message."""
+"""Publishers of events. For most events, a publisher calls the listeners and logs a message."""

@@ -35,7 +35,8 @@ class SentCommand:
         self.trace = trace
         self.name: str = next(iter(command))
         name = self.name.lower()
-        self.sensitive = name in SENSITIVE_COMMANDS or (name in _HELLO_NAMES and "speculativeAuthenticate" in command)
+        authenticates = name in _HELLO_NAMES and "speculativeAuthenticate" in command
+        self.is_sensitive = authenticates or name in SENSITIVE_COMMANDS
         self.started = _clock.monotonic()
         self.event_fields: DocumentDict = {}  # common fields of the events, set before the first event
 
@@ -55,7 +56,7 @@ class CommandEvents:
         return decode(reply) if self._listeners else reply
 
     def started(self, sent: SentCommand) -> None:
-        command = {} if sent.sensitive else sent.command
+        command = {} if sent.is_sensitive else sent.command
         if self._listeners:
             sent.event_fields = {
                 "request_id": sent.request_id,
@@ -72,17 +73,16 @@ class CommandEvents:
             self._log("Command started", sent, {"command": (log.document_text, command)})
 
     def succeeded(self, sent: SentCommand, duration: float, reply: Document) -> None:
-        event_reply = {} if sent.sensitive else reply
+        event_reply = {} if sent.is_sensitive else reply
         if self._listeners:
-            elapsed = timedelta(seconds=duration)
-            event = CommandSucceededEvent(elapsed, event_reply, sent.name, **sent.event_fields)
+            event = CommandSucceededEvent(timedelta(seconds=duration), event_reply, sent.name, **sent.event_fields)
             publish(self._listeners, "succeeded", event)
         if self._is_logged():
             self._log("Command succeeded", sent, {"reply": (log.document_text, event_reply)}, duration)
 
     def failed(self, sent: SentCommand, duration: float, error: BaseException) -> None:
         failure, is_reply = _failure_document(error)
-        if sent.sensitive and is_reply:
+        if sent.is_sensitive and is_reply:
             failure = {key: failure[key] for key in ("code", "codeName", "errorLabels") if key in failure}
         if self._listeners:
             elapsed = timedelta(seconds=duration)
@@ -114,7 +114,7 @@ class CommandEvents:
 
 
 def _failure_document(error: BaseException) -> tuple[DocumentDict, bool]:
-    """Convert an error to a document. Also return True if the document is a server reply, which may contain secrets."""
+    """Return a pair: the error as a document, and True if this document is a server reply."""
     if isinstance(error, (OperationFailure, AutoReconnect)) and isinstance(error.details, Mapping):
         return dict(error.details), True
     return {"errmsg": str(error), "errtype": type(error).__name__}, False

@@ -39,10 +39,10 @@ _MAX_UNDELIVERED = 10_000  # maximum number of events that wait for substitutes,
 
 @dataclass(slots=True, eq=False, repr=False)
 class _GreenletEvents:
-    """Undelivered events of one greenlet."""
+    """State of the undelivered events of one greenlet."""
 
     size: int = 0  # the number of these events
-    delivering: bool = False  # True while the greenlet runs a listener
+    is_delivering: bool = False  # True while the greenlet runs a listener
     turn: Event | None = None  # set when these events are the next events to deliver
     context: Context | None = None  # the greenlet's context variables, if a substitute must deliver the events
     substitute: Greenlet[..., None] | None = None
@@ -58,7 +58,7 @@ class Delivery:
         self._substitute_event_count = 0  # number of events that substitutes must deliver
         self._dropped_count = 0
         self._delivered_count = 0
-        self._stuck = False  # True if the listener of the first event has not returned in time
+        self._is_stuck = False  # True if the listener of the first event has not returned in time
 
     def record(self, publish: Callable[..., None], *arguments: object) -> bool:
         """Record a call ``publish(*arguments)`` without a switch. Return False if the driver dropped the event."""
@@ -95,7 +95,7 @@ class Delivery:
         """
         current = getcurrent()
         pending = self._events_by_greenlet.get(current)
-        if pending is None or pending.delivering or self._block_depth:
+        if pending is None or pending.is_delivering or self._block_depth:
             return
         try:
             while pending.size:
@@ -104,8 +104,8 @@ class Delivery:
                 elif not (wait and self._wait_for(pending)):
                     break
         finally:
-            # After an exception, with `wait=False`, or if a listener does not return, events may
-            # remain. A substitute must deliver these events, because they block later events of other
+            # Events may remain after an exception, with `wait=False`, or if a listener does not
+            # return. A substitute must deliver these events, because they block later events of other
             # greenlets.
             self._events_by_greenlet.pop(current, None)
             if pending.size:
@@ -113,13 +113,13 @@ class Delivery:
 
     def _publish_first(self, pending: _GreenletEvents) -> None:
         _pending, publish, arguments = self._events[0]
-        pending.delivering = True
+        pending.is_delivering = True
         # Listeners may switch greenlets. The event stays first while its listeners run, so no other
         # event is delivered.
         try:
             publish(*arguments)
         finally:
-            pending.delivering = False
+            pending.is_delivering = False
             if pending.size:  # the size is 0 in a child process that the listener forked
                 self._advance(pending)
 
@@ -128,7 +128,7 @@ class Delivery:
         self._events.popleft()
         pending.size -= 1
         self._delivered_count += 1
-        self._stuck = False
+        self._is_stuck = False
         if self._events and self._events[0][0] is not pending:
             self._wake(self._events[0][0])
 
@@ -143,13 +143,13 @@ class Delivery:
 
     def _wait_for(self, pending: _GreenletEvents) -> bool:
         """Wait until these events are first. Return False if no event is delivered for a second."""
-        while pending.size and not self._stuck:
+        while pending.size and not self._is_stuck:
             delivered_before = self._delivered_count
             pending.turn = Event()
             if pending.turn.wait(_MAX_WAIT) or pending.turn.wait(_ADDITIONAL_WAIT):
                 return True
             if pending.size and delivered_before == self._delivered_count:
-                self._stuck = True
+                self._is_stuck = True
                 text = "a listener has not returned for %g s: operations continue without a wait for this listener"
                 safely(_log.warning, text, _MAX_WAIT)
         return False
@@ -189,4 +189,4 @@ class Delivery:
         self._events.clear()
         self._events_by_greenlet.clear()
         self._block_depth = self._substitute_event_count = self._dropped_count = 0
-        self._stuck = False
+        self._is_stuck = False

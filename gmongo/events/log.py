@@ -1,8 +1,8 @@
-"""Loggers of the driver, one for each component of the logging specification, and structured log messages.
+"""Loggers of the driver's components, and structured log messages.
 
-The text of a log record is the unstructured form of the specification. The attribute ``structured``
-is the structured form, a dictionary. Expensive conversions run only when a handler formats or reads
-the record.
+The specification defines two forms of a message. The text of a log record is the unstructured form,
+and the attribute ``structured`` is the structured form, a dictionary. Expensive conversions run only
+when a handler formats or reads the record.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ INFO = logging.INFO
 # PyMongo misspells the second name. Applications may use this misspelling.
 _LENGTH_VARIABLES = ("MONGODB_LOG_MAX_DOCUMENT_LENGTH", "MONGOB_LOG_MAX_DOCUMENT_LENGTH")
 _DEFAULT_LENGTH = 1000
-# Matches an incomplete escape sequence after an even number of backslashes at the end of a text.
+# Matches an even number of backslashes and an incomplete escape sequence at the end of a text.
 _CUT_ESCAPE_PATTERN = re.compile(r"(?<!\\)((?:\\\\)*)(?:\\ud[89ab][0-9a-f]{2})?(?:\\(?:u[0-9a-f]{0,3})?)?\Z")
 
 connection_log = logging.getLogger("gmongo.connection")
@@ -49,7 +49,7 @@ LazyValues = dict[str, tuple[Callable[[Value], str], Value]]
 class Structured(DocumentDict):
     """Structured form of a log message: values that need no conversion, and lazy values.
 
-    The first read of any value computes all lazy values from the current documents.
+    The first read of any value computes all lazy values, from the documents at that time.
     """
 
     __slots__ = ("_lazy",)
@@ -114,7 +114,7 @@ def _handle_record(logger: logging.Logger, text: object, structured: DocumentDic
 
 
 def document_text(document: Document) -> str:
-    """Return a document as relaxed Extended JSON of at most ``MONGODB_LOG_MAX_DOCUMENT_LENGTH`` characters."""
+    """Return relaxed Extended JSON, cut after ``MONGODB_LOG_MAX_DOCUMENT_LENGTH`` characters."""
     value = next(filter(None, map(os.environ.get, _LENGTH_VARIABLES)), "")
     max_length = int(value) if value.isascii() and value.isdigit() else _DEFAULT_LENGTH
     text = _truncated_repr.document_text(document, max_length + 1)
@@ -124,7 +124,7 @@ def document_text(document: Document) -> str:
 
 
 def milliseconds(seconds: float) -> int:
-    """Convert a duration to whole milliseconds, which the specifications require in log messages."""
+    """Convert seconds to whole milliseconds, which the specifications require in log messages."""
     return int(seconds * 1000)
 
 

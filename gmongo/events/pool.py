@@ -51,7 +51,7 @@ class PoolEvents:
         self.is_enabled = enabled_check(self._logger, listeners)
 
     def record(self, publish: Callable[..., None], *arguments: object) -> None:
-        """Record an event if a listener or a logger needs events, without a greenlet switch."""
+        """Record an event without a greenlet switch, if a listener or a logger needs events."""
         if self.is_enabled():
             self.delivery.record(publish, *arguments)
 

@@ -100,7 +100,7 @@ class TopologyEvents:
 
 
 def _connection_ids(connection: Connection | None) -> DocumentDict:
-    """Return the fields of a structured log message that contain the known IDs of a monitor connection."""
+    """Return the known IDs of a monitor connection as fields of a structured log message."""
     if connection is None:
         return {}
     ids = {"driverConnectionId": connection.id}
@@ -123,7 +123,7 @@ class SelectionRequest(NamedTuple):
     """Server selection in progress: the selector, and the operation that needs a server."""
 
     selector: Selector
-    operation: str
+    operation_name: str
     operation_id: int | None
 
 
@@ -157,10 +157,10 @@ class SelectionEvents:
     ) -> None:
         if not self._logger.isEnabledFor(level):
             return
-        selector, operation, operation_id = request
+        selector, operation_name, operation_id = request
         if operation_id is not None:
             extra["operationId"] = operation_id
-        fields = {"message": message, "operation": operation, **extra}
+        fields = {"message": message, "operation": operation_name, **extra}
         # The log record may contain the selector and the topology description, because these objects
         # are immutable.
         structured = log.Structured(fields, {"selector": (repr, selector), "topologyDescription": (repr, topology)})

@@ -41,7 +41,7 @@ class Attempt(AttemptState):
     # the server session if `session` is None. All attempts of the operation share this server session
     server_session: ServerSession | None = None
     retry: Retry | None = None  # the retry state after earlier attempts, or None in the first attempt
-    avoided: frozenset[Address] = frozenset()  # the deprioritized servers
+    deprioritized: frozenset[Address] = frozenset()  # used only if no other server is suitable
 
     def __init__(self, operation: Operation, deadline: float | None) -> None:
         self.operation = operation
@@ -64,7 +64,7 @@ class Attempt(AttemptState):
             limit = min(limit, _clock.monotonic() + topology.settings.server_selection_timeout)
         trace = operation.trace
         if self.address is None:
-            server = topology.selector.select(topology, self.selector, operation, limit, self.avoided)
+            server = topology.selector.select(topology, self.selector, operation, limit, self.deprioritized)
             self.address = server.address
         else:
             server = topology.server_at(self.address, limit, operation.waits_for_server)
@@ -81,8 +81,8 @@ class Attempt(AttemptState):
         if trace is not None:
             trace.end_selection(server.address, topology)
         connection = server.pool.check_out(limit)
-        # Check in the connection after any exception: a kill or a timeout of the application, or an
-        # error of the command or of an observer.
+        # Check in the connection after any exception, such as an error of the command, a kill, or a
+        # timeout that interrupts an observer.
         try:
             if trace is not None:
                 trace.end_check_out(connection)
@@ -176,7 +176,7 @@ class Attempt(AttemptState):
         """Return the next attempt of the operation, which uses the sessions of this attempt."""
         attempt = Attempt(self.operation, self.deadline)
         attempt.session, attempt.server_session = self.session, self.server_session
-        attempt.retry, attempt.avoided = retry, retry.failed_addresses
+        attempt.retry, attempt.deprioritized = retry, retry.failed_addresses
         return attempt
 
     def belongs_to_parent(self) -> bool:

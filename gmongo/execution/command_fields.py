@@ -1,4 +1,4 @@
-"""Command fields that the driver adds to all commands, such as ``$db`` and ``lsid``."""
+"""Common fields that the driver adds to commands, such as ``$db`` and ``lsid``."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _assign_transaction_number(operation: Operation, server_session: ServerSessi
 
 
 def _add_max_time(command: DocumentDict, operation: Operation, deadline: float, min_round_trip_time: float) -> None:
-    """Set ``maxTimeMS`` to the time until the deadline, minus `min_round_trip_time` in seconds."""
+    """Limit ``maxTimeMS`` to the time until the deadline, minus `min_round_trip_time` (seconds)."""
     seconds_left = deadline - _clock.monotonic() - min_round_trip_time
     if seconds_left <= 0:
         message = f"{limit_text(deadline)} ended before {operation.name} was sent"

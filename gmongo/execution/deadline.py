@@ -70,7 +70,7 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
 
 
 class _LimitedBlock(ContextDecorator):
-    """Block whose time limit starts at the entry. One object may have several blocks in sequence or nested."""
+    """Context manager that limits the time of each of its blocks, in sequence or nested."""
 
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
@@ -112,7 +112,7 @@ def without_wtimeout(write_concern: Document) -> DocumentDict:
 
 
 def check_await_time(max_await_time_ms: int | None, deadline: float | None) -> None:
-    """Raise ConfigurationError if ``max_await_time_ms`` exceeds the time until the deadline."""
+    """Raise ConfigurationError unless ``max_await_time_ms`` ends before the deadline."""
     time_left = remaining(deadline)
     # Round the milliseconds, because floating-point subtraction is inexact.
     if time_left is not None and max_await_time_ms is not None and max_await_time_ms >= round(time_left * 1000, 3):

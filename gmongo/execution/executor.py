@@ -1,4 +1,4 @@
-"""Executor of the operations of a client, with the only retry loop of the driver."""
+"""Executor, which runs the operations of a client, and retries operations after errors."""
 
 from __future__ import annotations
 
@@ -118,12 +118,12 @@ class Executor:
         """Wait for a backoff, without a connection. A kill or a timeout interrupts the wait."""
         if seconds > 0:
             self.overload.slept_seconds += seconds
-            me = getcurrent()
-            self.backoffs[me] = operation.name, _clock.monotonic()
+            current = getcurrent()
+            self.backoffs[current] = operation.name, _clock.monotonic()
             try:
                 sleep(timer_delay(seconds))
             finally:
-                del self.backoffs[me], me  # a thrown exception refers to this frame
+                del self.backoffs[current], current  # a thrown exception refers to this frame
 
     def reap(self, operation: Operation, result: Result) -> None:
         """Kill the cursor in `result`, if any, because the caller does not receive `result`."""
@@ -143,7 +143,7 @@ class Executor:
         """Notify the observers of the commit, abort or failure of a transaction."""
 
     def deadline(self) -> float | None:
-        """Return the deadline of an operation that starts now, or None for no time limit."""
+        """Return the deadline of an operation that starts now, or None if no limit is set."""
         deadline = current_deadline()
         if self._timeout is None or (deadline is not None and not self._is_for_operation):
             return deadline
@@ -157,7 +157,7 @@ class Executor:
 
     @property
     def own_limit_text(self) -> str:
-        """Name and value of the option that limits operations outside of `gmongo.timeout` blocks."""
+        """Name and value, if set, of the limit for operations outside of `gmongo.timeout` blocks."""
         return self._limit_option if self._timeout is None else f"{self._limit_option} ({self._timeout * 1000:.10g} ms)"
 
     def with_timeout(self, timeout: float | None, option: str = "timeout_ms") -> Executor:

@@ -8,10 +8,10 @@ from gmongo.errors import InvalidOperation
 
 
 class UnsupportedClient:
-    """Executor that rejects the operations that libraries such as mongomock inherit from gmongo."""
+    """Executor that rejects every operation that a class of another library inherits from gmongo."""
 
     def __init__(self, client: object) -> None:
-        self._kind = type(client)
+        self._type = type(client)
 
     def with_timeout(self, timeout: float | None) -> UnsupportedClient:
         return self
@@ -23,6 +23,6 @@ class UnsupportedClient:
         if name.startswith("__"):
             raise AttributeError(name)
         raise InvalidOperation(
-            f"gmongo cannot run this operation on {self._kind.__module__}.{self._kind.__qualname__}, which is another "
+            f"gmongo cannot run this operation on {self._type.__module__}.{self._type.__qualname__}, which is another "
             "library's class: only a gmongo MongoClient sends operations"
         )

@@ -56,9 +56,9 @@ class Operation:
     is_write: ClassVar[bool] = False
     retryable: bool = False  # True if the operation may be retried after a network error or an election
     address: Address | None = None  # the required server, or None for any suitable server
-    waits_for_server: ClassVar[bool] = True  # True if the operation waits for an Unknown server
+    waits_for_server: ClassVar[bool] = True  # True if the operation waits while its server is Unknown
     acknowledged: bool = True  # True if the server sends a reply
-    takes_session: bool = True  # False for unacknowledged writes and cleanup commands
+    takes_session: bool = True  # False for unacknowledged writes and some internal commands
     operation_id: int | None = None  # the ID in command events. A bulk write has one ID
     takes_read_concern: ClassVar[bool] = False
     takes_write_concern: bool = False
@@ -74,7 +74,7 @@ class Operation:
     pin: PinnedConnection | None = None  # the pinned connection on which the operation must run, or None
     in_background: bool = False  # True if the operation must not keep the event loop alive
     selector_is_explicit: bool = False  # True to ignore the read preference of the transaction
-    trace: OperationTrace | None = None  # the progress for the observers of the client, or None
+    trace: OperationTrace | None = None  # the record of the progress for observers, or None
 
     __slots__ = ("__dict__", "context")
 
@@ -94,7 +94,7 @@ class Operation:
 
     @property
     def is_causally_consistent(self) -> bool:
-        """True if causal consistency applies: to writes, and to reads with a read concern."""
+        """True for writes, and for reads that accept a read concern."""
         return self.takes_read_concern or self.is_write
 
     @property
@@ -153,5 +153,5 @@ class Operation:
         return selector
 
     def notify_transaction(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
-        """Notify the transaction of an error. `overloaded` is True for an overloaded server."""
+        """Notify the transaction of an error. `overloaded` is True for an overload error."""
         transaction.label_error(error)

@@ -41,11 +41,11 @@ class OperationTrace:
     started: float = field(default_factory=lambda: _clock.monotonic())
     address: Address | None = None  # server of the last attempt
     cursor_id: int | None = None  # cursor ID of a `getMore`
-    sensitive: bool = False  # True if a command or a reply may contain a secret
-    attempts: int = 0
+    is_sensitive: bool = False  # True if a command or a reply may contain a secret
+    attempt_count: int = 0
     waits_for: Phase | None = None  # phase of the current wait, or None
     wait_started: float = 0.0
-    commands: int = 0
+    command_count: int = 0
     # The time in seconds that the operation waited in each phase:
     selection_time: float = 0.0
     check_out_time: float = 0.0
@@ -66,7 +66,7 @@ class OperationTrace:
         return f"{self.name} {where}"
 
     def wait_ended(self, phase: Phase, started: float, error: BaseException | None, connecting: float = 0.0) -> None:
-        """Record the end of a wait. The pool needed `connecting` seconds to establish a connection."""
+        """Record the end of a wait. For `connecting` seconds, the pool established a connection."""
         seconds = _clock.monotonic() - started
         if phase is Phase.SELECTION:
             self.selection_time += seconds
@@ -78,7 +78,7 @@ class OperationTrace:
         self.observer.wait_ended(self, phase, seconds, connecting, error)
 
     def begin_attempt(self) -> None:
-        self.attempts += 1
+        self.attempt_count += 1
         self.waits_for, self.wait_started = Phase.SELECTION, _clock.monotonic()
 
     def end_selection(self, address: Address, topology: Topology) -> None:
@@ -94,7 +94,7 @@ class OperationTrace:
         self.wait_ended(Phase.CHECK_OUT, self.wait_started, None, min(connecting, waited))
 
     def record_pin(self) -> None:
-        """Record that the attempt has a pinned connection, without a check-out."""
+        """Record that the attempt uses a pinned connection, and needs no check-out."""
         self.waits_for = None
 
     def end_attempt(self, error: BaseException) -> None:
@@ -114,7 +114,7 @@ class OperationTrace:
 class Observer:
     """Base class of observers such as metrics, which the executor notifies about operations.
 
-    By default, the methods do nothing. The executor calls the methods in the greenlet of the operation.
+    By default, the methods do nothing. Most methods run in the greenlet of the operation.
     """
 
     times_decoding = False  # True if the observer reads `OperationTrace.decoding_time`
@@ -136,7 +136,7 @@ class Observer:
     def wait_ended(
         self, trace: OperationTrace, phase: Phase, seconds: float, connecting: float, error: BaseException | None
     ) -> None:
-        """Handle the end of a wait. The pool needed `connecting` seconds to establish a connection."""
+        """Handle the end of a wait. For `connecting` seconds, the pool established a connection."""
 
     def command_started(self, trace: OperationTrace, sent: SentCommand) -> None:
         """Handle a command that the driver is about to send."""

@@ -1,4 +1,4 @@
-"""Decisions about retries, backoffs, and the error for the application, without I/O."""
+"""Decisions about retries, backoffs, and the error that the application receives, without I/O."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ BASE_BACKOFF = 0.1  # seconds
 MAX_BACKOFF = 10.0  # seconds
 
 
-def backoff(retries: int, base: float, jitter: float) -> float:
-    """Return the backoff in seconds (BP-20 to BP-25). Each earlier retry doubles the maximum."""
-    return jitter * min(MAX_BACKOFF, base * 2.0**retries)
+def backoff(retry_count: int, base: float, jitter: float) -> float:
+    """Return the backoff in seconds (BP-20 to BP-25). `retry_count` counts only earlier retries."""
+    return jitter * min(MAX_BACKOFF, base * 2.0**retry_count)
 
 
 class TokenBucket:
     """Token bucket that limits the retries of a client after overload errors (BP-55 to BP-60).
 
-    A retry takes one token. A successful operation returns 0.1 tokens, plus one token after a retry.
-    If most operations fail, the client soon stops retrying. The bucket counts tenths of tokens,
-    because floating-point sums of 0.1 are inexact.
+    Each of these retries takes one token. A successful operation returns 0.1 tokens, or 1.1 tokens
+    after a retry. If most operations fail because of overload, the client soon stops these retries.
+    The bucket counts tenths of tokens, because floating-point sums of 0.1 are inexact.
     """
 
     CAPACITY = 1000
@@ -73,14 +73,14 @@ class BackpressurePolicy:
     retargeting: bool  # True if retries deprioritize an overloaded server
     jitter: Callable[[], float] = lambda: _random.random()
     bucket: TokenBucket = field(default_factory=TokenBucket)
-    retry_count: int = 0  # after overload errors
-    other_retry_count: int = 0  # after network errors and elections, which need no token
+    retry_count: int = 0  # retries after overload errors
+    other_retry_count: int = 0  # retries after network errors and elections, without a token
     failed_attempt_count: int = 0
     slept_seconds: float = 0.0
     no_token_count: int = 0
 
     def stats(self) -> dict[str, float]:
-        """Return the counters of :meth:`MongoClient.retry_stats`."""
+        """Return the mapping that :meth:`MongoClient.retry_stats` returns."""
         counts = {"retries": self.retry_count, "slept": self.slept_seconds, "exhausted": self.no_token_count}
         return {"tokens": self.bucket.tokens, **counts}
 
@@ -90,7 +90,7 @@ _NO_RETRYABLE_WRITES_MESSAGE = (
 )
 
 _NO_ERROR = PyMongoError()  # placeholder until an attempt fails
-# An exchange on a connection with unexpected data raises OutOfStepError.
+# If a connection contains unexpected data, the exchange raises OutOfStepError.
 _CONNECTION_LOST_ERRORS = (AutoReconnect, OutOfStepError)
 
 
@@ -104,7 +104,7 @@ def may_retry_read(error: PyMongoError) -> bool:
 
 
 def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: bool) -> None:
-    """Add the label ``RetryableWriteError`` to a retryable error of a write, if the server sends no error labels.
+    """Add ``RetryableWriteError`` to a network error, and to a retryable error if the server sends no labels.
 
     If a mongos sends no error labels, its write concern errors get no label, because the mongos has retried the write.
     """
@@ -141,7 +141,7 @@ class ExecutionSettings:
 
     retry_reads: bool = True
     retry_writes: bool = True
-    timeout: float | None = None  # seconds for an operation, 0 for no limit, or None
+    timeout: float | None = None  # seconds for an operation, 0 for no limit, None for no `timeoutMS`
     max_adaptive_retries: int = MAX_RETRIES  # maximum number of retries after overload errors
     base_backoff: float = BASE_BACKOFF  # maximum backoff in seconds before the first retry
     overload_retargeting: bool = False  # True if retries deprioritize an overloaded server
@@ -150,11 +150,11 @@ class ExecutionSettings:
 class AttemptState:
     """The attributes of an attempt on which the retry decision depends."""
 
-    # These class attributes are the default values, so that the constructor of an attempt is fast.
+    # Class attributes contain the default values, so that the constructor of an attempt is fast.
     operation: Operation
     address: Address | None = None  # server on which the attempt runs
-    hello: Hello | None = None  # hello of the connection, set after an error
-    is_retryable_write = False  # True if the command has a transaction number
+    hello: Hello | None = None  # hello of the connection after an error, or None without a connection
+    is_retryable_write = False  # True for a retryable write outside of a transaction
     transaction: Transaction | None = None
     starts_transaction: bool  # True if the command starts the transaction
 
@@ -180,7 +180,7 @@ class RetryPolicy:
         return operation.retryable and self._options.retry_reads
 
     def allows_overload_retry(self, operation: Operation) -> bool:
-        """Return True if the options allow a retry after a ``RetryableError`` (BP-A06)."""
+        """Return True if the options allow a retry after an error labeled ``RetryableError`` (BP-A06)."""
         options = self._options
         if operation.ends_transaction:
             return True
@@ -205,9 +205,9 @@ class Retry:
     - After a network error or an election, the driver immediately retries a retryable read or write.
       Without a deadline, the driver retries once. With a deadline, the driver retries until the
       deadline.
-    - After an error with the label ``RetryableError`` from an overloaded server, the driver retries
-      any operation. The retry needs a token. After the first overload error, ``maxAdaptiveRetries``
-      limits all retries (BP-A10).
+    - After an error with the label ``RetryableError``, for example from an overloaded server, the
+      driver retries the operation if the options allow the retry. The retry needs a token. After the
+      first such error, ``maxAdaptiveRetries`` limits all retries of the operation (BP-A10).
     """
 
     def __init__(self, policy: RetryPolicy, deadline: float | None) -> None:

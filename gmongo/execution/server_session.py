@@ -22,16 +22,16 @@ class ServerSession:
     __slots__ = ("dirty", "epoch", "last_used", "lsid", "transaction_number", "unanswered_counts", "wakeup")
 
     def __init__(self, epoch: int) -> None:
-        self.epoch = epoch  # number of forks of the process before the creation of the session
+        self.epoch = epoch  # number of forks between the creation of client and session
         self.lsid = {"id": Binary.from_uuid(_random.uuid4(), UuidRepresentation.STANDARD)}
         self.last_used = _clock.monotonic()
-        self.dirty = False  # True after a network error, because a server may still use the session
+        self.dirty = False  # True if a server may still use the session, as after a network error
         self.transaction_number = 0
-        self.unanswered_counts: dict[Address, int] = {}  # number of interrupted commands on each server
+        self.unanswered_counts: dict[Address, int] = {}  # number of unanswered commands by server
         self.wakeup: Wakeup | None = None  # wakes the session reaper after the late replies
 
     def record_interruption(self, address: Address) -> None:
-        """Record the interruption of a command on a server before the reply."""
+        """Record that a command on the server at `address` was interrupted before the reply."""
         self.unanswered_counts[address] = self.unanswered_counts.get(address, 0) + 1
 
     def record_reply(self, address: Address) -> None:
@@ -44,7 +44,7 @@ class ServerSession:
 
 
 class ServerSessionPool:
-    """Pool of idle server sessions. :meth:`acquire` returns the most recently used session."""
+    """Pool of idle server sessions. :meth:`acquire` prefers the most recently released session."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
@@ -72,7 +72,7 @@ class ServerSessionPool:
         return ServerSession(self._epoch)
 
     def release(self, session: ServerSession) -> None:
-        """Return a session to the pool. The reaper receives a session with interrupted commands.
+        """Return a session to the pool, or, after an interrupted command, to the session reaper.
 
         Discard a session that is dirty, expires soon, or belongs to the parent process.
         """
@@ -90,9 +90,9 @@ class ServerSessionPool:
             idle.append(session)
 
     def leave_cursor(self, session: ServerSession | None, address: Address) -> None:
-        """Let the reaper later kill the cursors of a session on a server.
+        """Let the session reaper later kill the cursors of `session` on the server at `address`.
 
-        The session may be None, idle, or in use by another operation.
+        `session` may be None, an idle session, or a session in use.
         """
         if session is None or session.epoch != self._epoch:
             return
@@ -103,7 +103,7 @@ class ServerSessionPool:
             self.hand_to_reaper(session)
 
     def hand_to_reaper(self, session: ServerSession, abort: Operation | None = None) -> None:
-        """Let the session reaper run `abort`, or kill the session if `abort` is None, without a switch."""
+        """Let the session reaper run `abort`, or kill the session if `abort` is None. Do not switch."""
         take = self.session_taker()
         if take is not None:
             take(session, abort)

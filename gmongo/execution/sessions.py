@@ -38,12 +38,12 @@ class SessionState:
     _snapshot: bool
     _snapshot_time: Timestamp | None = None
     _user: object = None  # greenlet that runs an operation in the session, or None
-    after_use: Callable[[], None] | None = None  # ends the session after the last operation
-    _use_count: int = 0  # operations in progress. A listener may run an operation in the same session
+    after_use: Callable[[], None] | None = None  # ends the session or transaction after the last use
+    _use_count: int = 0  # number of operations in progress. A listener may start a second operation
     transaction: Transaction = field(default_factory=Transaction)
     deadline: float | None = None  # deadline of `with_transaction`, or None
-    cluster_time: Document | None = None  # latest cluster time in the replies
-    operation_time: Timestamp | None = None  # latest operation time in the replies
+    cluster_time: Document | None = None  # latest cluster time that the session knows
+    operation_time: Timestamp | None = None  # latest operation time that the session knows
 
     def __post_init__(self) -> None:
         self._epoch = self._executor.epoch
@@ -55,7 +55,7 @@ class SessionState:
 
     @property
     def server_session(self) -> ServerSession:
-        """Session on the server. After the end of the session, the property raises InvalidOperation."""
+        """Session on the server. After :meth:`release`, the property raises InvalidOperation."""
         if self._server_session is None:
             raise InvalidOperation("Cannot use ended session")
         return self._server_session
@@ -81,7 +81,7 @@ class SessionState:
         if has_other_limit and not operation.ends_transaction:
             raise InvalidOperation(OTHER_LIMIT_TEXT)
         concern = operation.context.write_concern if operation.takes_write_concern else None
-        # `takes_session` is False for a write with w=0, even if the write needs a reply.
+        # `takes_session` is False for each write with w=0, even if the server replies to the write.
         unacknowledged = (concern or {}).get("w") == 0 or not operation.takes_session
         if not operation.acknowledged or (unacknowledged and not self.transaction.active):
             raise ConfigurationError("Explicit sessions are incompatible with unacknowledged write concern: w=0")
@@ -110,8 +110,8 @@ class SessionState:
             return
         self._user = None
         if self.after_use is not None:
-            after, self.after_use = self.after_use, None
-            after()
+            after_use, self.after_use = self.after_use, None
+            after_use()
 
     def hand_over_transaction(self) -> SessionState:
         """Move the transaction to a new session state, for an abort in a background greenlet.
@@ -119,13 +119,13 @@ class SessionState:
         The server session becomes dirty and stays out of the pool, because the client session may end
         before the abort.
         """
-        other = copy(self)
-        other._server_session = copy(self.server_session)
-        other._user, other._use_count, other.deadline = None, 0, None
+        new_state = copy(self)
+        new_state._server_session = copy(self.server_session)
+        new_state._user, new_state._use_count, new_state.deadline = None, 0, None
         self.server_session.dirty = True
         self.transaction = Transaction()
         self.transaction.state = State.ABORTED
-        return other
+        return new_state
 
     def release(self) -> None:
         """Return the server session to the pool. Later calls do nothing."""
@@ -145,7 +145,7 @@ class SessionState:
             command["readConcern"] = {**command.get("readConcern", {}), "afterClusterTime": self.after_cluster_time}
 
     def store_times(self, reply: Document) -> None:
-        """Store the checked cluster time, operation time and snapshot time of a reply."""
+        """Store the cluster time, operation time and snapshot time of a reply with valid times."""
         if "$clusterTime" in reply:
             self.advance_cluster_time(reply["$clusterTime"])
         if "operationTime" in reply:
@@ -162,7 +162,7 @@ class SessionState:
 
 
 class SessionHandle(Protocol):
-    """Session from a higher layer: a ``ClientSession`` or an implicit session."""
+    """Session that a caller passes: a ``ClientSession``, a `SessionState` or an implicit session."""
 
     @property
     def has_ended(self) -> bool: ...
@@ -193,7 +193,7 @@ def checked_session(session: T) -> T:
 
 
 def refuse_limit_in_with_transaction(session: SessionHandle | None) -> None:
-    """Raise InvalidOperation if `session` runs a ``with_transaction`` callback with a deadline."""
+    """Raise InvalidOperation if `session` runs a ``with_transaction`` that has a deadline."""
     if session is not None and getattr(state_of(session), "deadline", None) is not None:
         raise InvalidOperation(OTHER_LIMIT_TEXT)
 
@@ -204,13 +204,13 @@ def end_if_implicit(session: SessionHandle | None) -> None:
         session.end_implicit()
 
 
-_bound: ContextVar[tuple[SessionOwner, SessionHandle] | None] = ContextVar("gmongo_bound_session", default=None)
-current_binding = _bound.get  # returns the executor and the bound session of its client, or None
+_binding: ContextVar[tuple[SessionOwner, SessionHandle] | None] = ContextVar("gmongo_bound_session", default=None)
+current_binding = _binding.get  # returns the pair (executor, bound session), or None
 
 
 def bound_session(executor: SessionOwner) -> SessionHandle | None:
-    """Return the bound session of the context, or None. If `executor` belongs to another client, raise an error."""
-    binding = _bound.get()
+    """Return the bound session of the context, or None. Reject an executor of a different client."""
+    binding = _binding.get()
     if binding is None:
         return None
     if binding[0].sessions is not executor.sessions:
@@ -219,11 +219,11 @@ def bound_session(executor: SessionOwner) -> SessionHandle | None:
 
 
 def in_transaction(executor: SessionOwner, session: SessionHandle | None) -> bool:
-    """Return True if operations in `session` run in a transaction. None means the bound session."""
-    effective = bound_session(executor) if session is None else session
-    if effective is None:
+    """Return True if `session`, or the bound session if `session` is None, is in a transaction."""
+    used_session = bound_session(executor) if session is None else session
+    if used_session is None:
         return False
-    transaction = state_of(effective).transaction
+    transaction = state_of(used_session).transaction
     return transaction is not None and transaction.active
 
 
@@ -234,18 +234,18 @@ def server_session_of(session: SessionHandle | None) -> ServerSession | None:
 
 @contextmanager
 def bind_session(binding: tuple[SessionOwner, SessionHandle] | None) -> Iterator[None]:
-    """Bind a session to the block. If `binding` is None, ignore the bound session of an outer block."""
-    token = _bound.set(binding)
+    """Bind the session in `binding` to the block. None hides the bound session of outer blocks."""
+    token = _binding.set(binding)
     try:
         yield
     finally:
-        _bound.reset(token)
+        _binding.reset(token)
 
 
 class ImplicitSession:
     """Implicit session of one operation or one cursor. The first command acquires the server session.
 
-    An operation therefore has no server session during the check-out of a connection.
+    Therefore the first operation checks out a connection before it acquires a server session.
     """
 
     __slots__ = ("_has_owner", "_pool", "_server_session", "_use_count")
@@ -258,7 +258,7 @@ class ImplicitSession:
         self._pool = pool
         self._server_session = server_session
         self._has_owner = True  # False after end_implicit()
-        self._use_count = 0  # operations in progress. One greenlet may close a cursor during the getMore of another
+        self._use_count = 0  # number of operations in progress. A killCursors may run during getMore
 
     @property
     def server_session(self) -> ServerSession:
@@ -288,7 +288,7 @@ class ImplicitSession:
         self._has_owner = False
         if self._use_count:
             return
-        # Reset the attribute first. After a second release, two operations could acquire the session.
+        # Reset the attribute first: a second release would let two operations acquire the session.
         session, self._server_session = self._server_session, None
         if session is not None:
             self._pool.release(session)

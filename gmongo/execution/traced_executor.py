@@ -1,4 +1,4 @@
-"""Executor of a client with observers, which records each operation in an :class:`OperationTrace`."""
+"""Executor for a client that has observers. An :class:`OperationTrace` records each operation."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class TracedCommands(CommandEvents):
             super().started(sent)
         trace: OperationTrace | None = sent.trace
         if trace is not None:
-            trace.commands += 1
-            trace.sensitive = trace.sensitive or sent.sensitive
+            trace.command_count += 1
+            trace.is_sensitive = trace.is_sensitive or sent.is_sensitive
             trace.observer.command_started(trace, sent)
 
     def succeeded(self, sent: SentCommand, duration: float, reply: Document) -> None:
@@ -160,6 +160,6 @@ def _notify_start_and_end(trace: OperationTrace, transaction: Transaction | None
 
 
 def _transaction_of(ends_transaction: bool, session: SessionHandle | None) -> Transaction | None:
-    """Return the transaction to which an operation in `session` belongs, or which the operation ends, or None."""
+    """Return the transaction of `session` if an operation uses or ends the transaction, else None."""
     transaction = None if session is None else state_of(session).transaction
     return transaction if transaction is not None and (transaction.active or ends_transaction) else None

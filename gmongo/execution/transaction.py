@@ -42,7 +42,7 @@ ACTIVE_STATES = frozenset({State.STARTING, State.IN_PROGRESS})
 
 
 class TransactionSettings(NamedTuple):
-    """Options of a transaction. Defaults replace missing options."""
+    """Options of a transaction, completed with the defaults of the session and the client."""
 
     read_concern: Document
     write_concern: Document
@@ -131,26 +131,26 @@ class Transaction:
             return concern
         return {"wtimeout": _COMMIT_RETRY_WTIMEOUT, **concern, "w": "majority"}
 
-    def add_fields(self, command: DocumentDict, after: object) -> None:
-        """Add the transaction fields to a command, with `after` as ``afterClusterTime`` unless None."""
+    def add_fields(self, command: DocumentDict, after_cluster_time: object) -> None:
+        """Add the transaction fields to a command. Only the first command has the read concern."""
         command["autocommit"] = False
         if self.state is State.STARTING:
             command["startTransaction"] = True
             concern = dict(self.settings.read_concern)
-            if after is not None:
-                concern["afterClusterTime"] = after
+            if after_cluster_time is not None:
+                concern["afterClusterTime"] = after_cluster_time
             if concern:
                 command["readConcern"] = concern
 
     def record_command(self) -> None:
-        """Record the start of a command. Even if the command fails, the transaction is in progress."""
+        """Record the start of a command. Even a first command that fails starts the transaction."""
         if self.state is State.STARTING:
             self.state = State.IN_PROGRESS
         elif self.state is not State.IN_PROGRESS:
             self._end_sent = True
 
     def record_interrupted_end(self) -> None:
-        """Record an interrupted commit or abort. If no command was sent, the transaction is in progress again."""
+        """Record an interrupted commit or abort. If the command was not sent, the transaction is in progress again."""
         if not self._end_sent:
             self.state = State.IN_PROGRESS
 
@@ -162,12 +162,12 @@ class Transaction:
 
     @staticmethod
     def label_error(error: PyMongoError) -> None:
-        """Add ``TransientTransactionError`` to a connection error, so that the server is unpinned."""
+        """Label a connection error as transient, so that the driver unpins the server."""
         if isinstance(error, ConnectionFailure) and not isinstance(error, NotPrimaryError):
             error._add_error_label(TRANSIENT)
 
     def record_failed_commit(self, error: PyMongoError, overloaded: bool) -> None:
-        """Add labels to the error of a commit. Unless the server is overloaded, a retry uses w="majority"."""
+        """Record a failed commit. Unless the server is overloaded, a retry uses w="majority"."""
         if is_result_unknown(error):
             error._add_error_label(UNKNOWN_RESULT)
         if error.has_error_label(UNKNOWN_RESULT) or error.has_error_label(TRANSIENT):
@@ -177,7 +177,7 @@ class Transaction:
 
 
 def is_result_unknown(error: PyMongoError) -> bool:
-    """Return True if a commit that failed may have succeeded on the server."""
+    """Return True if a commit that failed with `error` may have succeeded on the server."""
     if isinstance(error, WriteConcernError):
         return error.code not in codes.BAD_WRITE_CONCERN
     if error.has_error_label(RETRYABLE_WRITE) or isinstance(error, ServerSelectionTimeoutError):

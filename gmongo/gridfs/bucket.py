@@ -74,14 +74,14 @@ class GridFSBucket(_FileFinder):
     Specification: GridFS.
 
     :param db: the database that contains the bucket.
-    :param bucket_name: the name of the bucket, the prefix of the names of its two collections;
-        ``"fs"`` by default.
+    :param bucket_name: the bucket's name, and prefix of both collection names; ``"fs"`` by default.
     :param chunk_size_bytes: the chunk size of new files, in bytes; 255 KiB by default.
     :param write_concern: the write concern of each write; None (the default) uses the write concern
         of `db`.
     :param read_preference: the read preference of each read; None (the default) uses the read
         preference of `db`.
-    :raises TypeError: `db` is not a :class:`~gmongo.database.Database`.
+    :raises TypeError: `db` or `chunk_size_bytes` has the wrong type.
+    :raises ValueError: `chunk_size_bytes` is less than 1.
     :raises ConfigurationError: the write concern is unacknowledged.
     """
 
@@ -234,7 +234,7 @@ class GridFSBucket(_FileFinder):
     def delete(self, file_id: Value, session: ClientSession | None = None) -> None:
         """Remove a file and its chunks.
 
-        :raises NoFile: no file has this ``_id``. The driver still removes the chunks of this ``_id``.
+        :raises NoFile: no file has this ``_id``. The driver still removes chunks with this `files_id`.
         """
         check_session(session)
         with self._storage.time_limit():

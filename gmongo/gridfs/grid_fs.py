@@ -22,8 +22,7 @@ class GridFS(_FileFinder):
     """Older interface to the files of a database. New programs should use :class:`GridFSBucket`.
 
     :param database: the database that contains the files.
-    :param collection: the name of the bucket, the prefix of the names of its two collections;
-        ``"fs"`` by default.
+    :param collection: the bucket's name, and prefix of both collection names; ``"fs"`` by default.
     :raises TypeError: `database` is not a :class:`~gmongo.database.Database`.
     :raises ConfigurationError: the write concern of `database` is unacknowledged.
     """
@@ -38,8 +37,8 @@ class GridFS(_FileFinder):
     def new_file(self, **kwargs: Value) -> GridIn:
         """Open a new file for writing. Readers see the file after the file is closed.
 
-        :param kwargs: the parameters of :class:`GridIn`, which are fields of the description, such as
-            ``filename``.
+        :param kwargs: the keyword arguments of :class:`GridIn`: a session, and fields of the
+            description, such as ``filename``.
         """
         return GridIn(self._collection, **kwargs)
 
@@ -51,7 +50,7 @@ class GridFS(_FileFinder):
             b'Hello'
 
         :param data: the contents: bytes, text (if `encoding` is set), or a file, which the driver reads to its end.
-        :param kwargs: the parameters of :class:`GridIn`, which are fields of the description, such as ``filename``.
+        :param kwargs: the keyword arguments of :meth:`new_file`.
         :raises TypeError: `data` has the wrong type, or `data` is text without an encoding.
         :raises FileExists: another file has this ``_id``.
         """
@@ -107,7 +106,7 @@ class GridFS(_FileFinder):
             self._storage.remove_chunks(file_id, session)
 
     def list(self, session: ClientSession | None = None) -> list[str]:
-        """Return the distinct names of all files. The list does not contain files without a name."""
+        """Return the distinct names of all files that have a name."""
         check_session(session)
         return [name for name in self._storage.files.distinct("filename", session=session) if name is not None]
 
@@ -124,9 +123,9 @@ class GridFS(_FileFinder):
         """Return the first file whose description matches `filter`, or None.
 
         :param filter: a query for the description, or the ``_id`` of the file. None (the default) matches every file.
-        :param limit: a parameter that the method ignores, because the limit is 1.
-        :param no_cursor_timeout: a parameter that the method ignores.
-        :param batch_size: a parameter that the method ignores.
+        :param limit: a parameter without effect, because the limit is 1.
+        :param no_cursor_timeout: a parameter without effect, because no cursor stays open.
+        :param batch_size: a parameter without effect, because the limit is 1.
         """
         if filter is not None and not isinstance(filter, Mapping):
             filter = id_query(filter)

@@ -32,14 +32,14 @@ _log = logging.getLogger("gmongo.background")
 _BUFFER_SIZE = 4 * 1024 * 1024  # size in bytes at which the driver sends the buffered chunks
 _MAX_CHUNKS = 1000  # number of chunks at which the driver sends the buffered chunks
 _PAUSES = (0.0, 0.1, 0.5, 2.0)  # seconds before each attempt to remove the stored chunks
-# Alternative names of fields of the description: keyword arguments (_KEYWORDS) and attributes (_ALIASES).
-_KEYWORDS = {"content_type": "contentType", "chunk_size": "chunkSize"}
-_ALIASES = {"name": "filename", **_KEYWORDS}
+# Alternative names of keyword arguments and of attributes -> names of fields of the description.
+_KEYWORD_ALIASES = {"content_type": "contentType", "chunk_size": "chunkSize"}
+_ATTRIBUTE_ALIASES = {"name": "filename", **_KEYWORD_ALIASES}
 _READ_ONLY_ATTRIBUTES = frozenset({"_id", "chunk_size", "closed", "length", "md5", "upload_date"})
 
 
 class GridIn(storage.FileProperties):
-    """File that the application writes, from :meth:`GridFSBucket.open_upload_stream` or :meth:`GridFS.new_file`.
+    """File for writing, opened by :meth:`GridFSBucket.open_upload_stream` or :meth:`GridFS.new_file`.
 
     Readers see the file after the file is closed. The end of a ``with`` block closes the file. If an
     exception leaves the block, the driver removes the stored chunks. After a kill, a timeout, or a
@@ -59,7 +59,7 @@ class GridIn(storage.FileProperties):
         :meth:`write` receives.
     :raises ConfigurationError: the write concern of `root_collection` is unacknowledged.
     :raises InvalidOperation: the session is in a transaction.
-    :raises TypeError: ``chunkSize`` is not an integer.
+    :raises TypeError: `root_collection` is not a collection, or ``chunkSize`` is not an integer.
     :raises ValueError: ``chunkSize`` is less than 1.
     """
 
@@ -69,8 +69,8 @@ class GridIn(storage.FileProperties):
         self._storage = storage.Storage(root_collection)
         storage.check_acknowledged(root_collection, "root_collection")
         storage.check_session(session)
-        fields = {name: value for name, value in kwargs.items() if name not in _KEYWORDS}
-        fields.update((_KEYWORDS[name], value) for name, value in kwargs.items() if name in _KEYWORDS)
+        fields = {name: value for name, value in kwargs.items() if name not in _KEYWORD_ALIASES}
+        fields.update((_KEYWORD_ALIASES[name], value) for name, value in kwargs.items() if name in _KEYWORD_ALIASES)
         self._encoding: str | None = fields.get("encoding")
         self._session = session
         self._deadline = self._storage.executor.deadline()
@@ -79,13 +79,13 @@ class GridIn(storage.FileProperties):
         default = storage.DEFAULT_CHUNK_SIZE
         self._file["chunkSize"] = default if size is None else checked_size("chunk_size", size)
         self._buffer = bytearray()  # the contents of the last chunk, which is not yet full
-        self._chunks: list[DocumentDict] = []  # full chunks that the driver has not yet sent
+        self._chunks: list[DocumentDict] = []  # complete chunks that the driver has not yet stored
         self._next_number = 0  # the number of the next chunk
         self._length = 0
         self._owns_chunks = False  # True if all stored chunks with this files_id are chunks of the file
         self._unconfirmed_ids: list[Value] = []  # the _id of each chunk that the server may have stored
         self._sent_description: Document | None = None  # the description that the server may have stored
-        self._unanswered = False  # True if the server may still perform the last insert, which has no reply
+        self._insert_is_unanswered = False  # True if the server may still perform the last insert
         self._failure: BaseException | None = None  # the first failure of the upload
         self._removal_started = False  # True if a background greenlet removes, or has removed, the chunks
         self._closed = False
@@ -138,7 +138,7 @@ class GridIn(storage.FileProperties):
             self._buffer += view[:room]
             view = view[room:]
             if len(self._buffer) == size:
-                self._add_full_chunk()
+                self._complete_chunk()
                 if len(self._chunks) * size >= _BUFFER_SIZE or len(self._chunks) >= _MAX_CHUNKS:
                     self._flush()
 
@@ -152,7 +152,7 @@ class GridIn(storage.FileProperties):
         for data in sequence:
             self.write(data)
 
-    def _add_full_chunk(self) -> None:
+    def _complete_chunk(self) -> None:
         chunk = {
             "_id": new_object_id(),
             "files_id": self._file["_id"],
@@ -168,11 +168,11 @@ class GridIn(storage.FileProperties):
         if not self._chunks:
             return
         self._unconfirmed_ids = [chunk["_id"] for chunk in self._chunks]
-        self._unanswered = True
+        self._insert_is_unanswered = True
         try:
             self._storage.chunks.insert_many(self._chunks, session=self._session)
         except errors.OperationFailure as error:
-            self._unanswered = False
+            self._insert_is_unanswered = False
             if isinstance(error, errors.BulkWriteError):
                 if any(each.get("code") == codes.DUPLICATE_KEY for each in error.details["writeErrors"]):
                     raise self._file_exists_error() from error
@@ -180,7 +180,7 @@ class GridIn(storage.FileProperties):
                     raise_write_concern_error({"writeConcernError": error.details["writeConcernErrors"][-1]})
             raise
         self._owns_chunks = True
-        self._unanswered = False
+        self._insert_is_unanswered = False
         self._unconfirmed_ids = []
         self._chunks = []
 
@@ -207,17 +207,17 @@ class GridIn(storage.FileProperties):
 
     def _finish(self) -> None:
         if self._buffer:
-            self._add_full_chunk()
+            self._complete_chunk()
         self._flush()
         upload_date = datetime.datetime.now(tz=datetime.timezone.utc)
         description = {**self._file, "length": Int64(self._length), "uploadDate": upload_date}
         self._sent_description = description
-        self._unanswered = True
+        self._insert_is_unanswered = True
         try:
             self._storage.files.insert_one(description, session=self._session)
         except errors.DuplicateKeyError as error:
             self._sent_description = None
-            self._unanswered = False
+            self._insert_is_unanswered = False
             raise self._file_exists_error() from error
         self._file = description
         self._closed = True
@@ -234,11 +234,11 @@ class GridIn(storage.FileProperties):
             self._record_failure(errors.InvalidOperation("the upload was aborted"))
             self._remove_now()
             self._closed = True
-            if self._unanswered:
+            if self._insert_is_unanswered:
                 self._start_removal()
 
     def _record_failure(self, error: BaseException) -> None:
-        """Record the first failure, and discard the buffer. Later writes raise the failure."""
+        """Record the first failure for later calls of `write` and `close`. Discard the unsent data."""
         interrupted = not isinstance(error, Exception)
         if self._failure is None:
             text = f"the upload was interrupted by {type(error).__name__}: abort it, and upload the file again"
@@ -283,9 +283,9 @@ class GridIn(storage.FileProperties):
             RestartingGreenlet(self._remove_in_background).start()
 
     def _remove_in_background(self) -> None:
-        """Remove the stored data. Repeat the removal while the server may still perform an insert."""
+        """Remove the stored data, repeatedly if the server may still perform an insert."""
         failure = None
-        for pause in _PAUSES if self._unanswered else (0.0,):
+        for pause in _PAUSES if self._insert_is_unanswered else (0.0,):
             Wakeup().sleep(pause)
             try:
                 self._remove(None)  # pass no session, because another greenlet may use the session
@@ -331,7 +331,7 @@ class GridIn(storage.FileProperties):
         :param value: the value of the field.
         :raises InvalidOperation: another greenlet uses the file.
         """
-        field = _ALIASES.get(name, name)
+        field = _ATTRIBUTE_ALIASES.get(name, name)
         with self._use:
             if self._closed:
                 change = {"$set": {field: value}}
@@ -369,12 +369,12 @@ class GridIn(storage.FileProperties):
 
     @property
     def upload_date(self) -> datetime.datetime:
-        """The time of the end of the upload in UTC. Before the file is closed, the property raises AttributeError."""
+        """The UTC time of the end of the upload. Before the file is closed, the property raises AttributeError."""
         return cast("datetime.datetime", self._field_when_closed("uploadDate"))
 
     @property
     def md5(self) -> str | None:
-        """The MD5 digest, or None for a new file. Before the file is closed, the property raises AttributeError."""
+        """The stored MD5 digest, or None. Before the file is closed, the property raises AttributeError."""
         self._field_when_closed("length")
         return self._file.get("md5")
 
@@ -409,7 +409,7 @@ class GridIn(storage.FileProperties):
 
 
 def checked_size(option: str, size: object) -> int:
-    """Return a chunk size, or raise an error that names the parameter `option`."""
+    """Return the chunk size if valid, or raise an error that names the parameter `option`."""
     if isinstance(size, bool) or not isinstance(size, int):
         raise TypeError(f"{option} must be an integer, not {short(size)}")
     if size < 1:

@@ -95,7 +95,7 @@ class GridOut(storage.FileProperties, io.IOBase):
 
     @property
     def upload_date(self) -> datetime.datetime:
-        """The time of the upload in UTC, or None if the description contains no time."""
+        """The UTC time of the upload, or None if the description contains no time."""
         return cast("datetime.datetime", self._description().get("uploadDate"))
 
     aliases: list[str] | None = storage.description_field("aliases", "The other names of the file, or None.")
@@ -112,7 +112,7 @@ class GridOut(storage.FileProperties, io.IOBase):
     def read_ahead(self, batches: int = 1, max_bytes: int = DEFAULT_MAX_BYTES) -> GridOut:
         """Fetch the next batches of chunks in the background while the application uses the current batch.
 
-        The first read, and the first read after :meth:`seek`, apply the setting. See also
+        The driver applies the setting when it opens a cursor, such as at the first read. See also
         :meth:`Cursor.read_ahead <gmongo.cursor.Cursor.read_ahead>`.
 
         :param batches: the maximum number of batches in advance; 1 by default. A batch has up to 16 MB.
@@ -257,7 +257,7 @@ class GridOut(storage.FileProperties, io.IOBase):
         return chunk
 
     def _check_end(self) -> None:
-        """Check that the file has no chunk after its last byte."""
+        """Raise CorruptGridFile if a chunk after the last byte of the file contains data."""
         count = -(-self.length // self.chunk_size)
         if self._next_number > count:  # an earlier read has already checked the end
             return
@@ -335,7 +335,7 @@ class GridOut(storage.FileProperties, io.IOBase):
             super().close()
 
     def __del__(self) -> None:
-        """Do nothing. The base class would close the file, but the cursor closes itself."""
+        """Do nothing. The method of the base class would call :meth:`close`, which does I/O."""
 
     def write(self, value: object) -> NoReturn:
         """Raise UnsupportedOperation, because the file does not support this method.

@@ -15,9 +15,9 @@ from gmongo.operations.keys import KeyOrList
 
 
 class GridOutCursor(Cursor[Value]):
-    """Cursor over the files whose descriptions match a query. :meth:`GridFSBucket.find` creates the cursor.
+    """Cursor over the files whose descriptions match a query. Each item is a :class:`GridOut`.
 
-    Each item is a :class:`GridOut`.
+    :meth:`GridFSBucket.find` and :meth:`GridFS.find` create the cursor.
 
     :param collection: the root collection of the bucket, such as ``database.fs``.
     :param filter: a query such as ``{"metadata.owner": "ann"}``; None (the default) matches every file.

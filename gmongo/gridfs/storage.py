@@ -39,32 +39,32 @@ class Storage:
         if not isinstance(root, Collection):
             raise TypeError(f"root_collection must be a Collection, not {short(root)}")
         self.executor = executor_of(root)
-        self._has_indexes = False
-        # The application's codec options apply to the `_id` of a file, and to chunks, which contain the `_id`. The type
-        # registry does not apply, because GridFS defines the types of the other fields.
-        options = root.codec_options.with_options(type_registry=DEFAULT_CODEC_OPTIONS.type_registry)
-        self.files: Collection[Value] = root.files.with_options(codec_options=options)
-        chunk_options = options.with_options(document_class=dict)
-        self.chunks: Collection[Value] = root.chunks.with_options(codec_options=chunk_options)
+        self._has_checked_indexes = False
+        # The application's codec options apply, because both collections contain the `_id` of a file.
+        # The type registry is an exception, because GridFS defines the types of the other fields.
+        codec_options = root.codec_options.with_options(type_registry=DEFAULT_CODEC_OPTIONS.type_registry)
+        self.files: Collection[Value] = root.files.with_options(codec_options=codec_options)
+        chunk_codec_options = codec_options.with_options(document_class=dict)
+        self.chunks: Collection[Value] = root.chunks.with_options(codec_options=chunk_codec_options)
 
     def time_limit(self) -> AbstractContextManager[None]:
-        """Apply the time limit ``timeoutMS`` to all operations of a ``with`` block together."""
+        """Return a context manager with ``timeoutMS`` as the total time limit of the block."""
         return until(self.executor.deadline())
 
     def ensure_indexes(self, session: ClientSession | None) -> None:
-        """At the first call, create the indexes if the bucket contains no files."""
-        if self._has_indexes:
+        """At the first call, create the missing indexes, but only if the bucket contains no files."""
+        if self._has_checked_indexes:
             return
         files, chunks = (each.with_options(read_preference=Primary()) for each in (self.files, self.chunks))
         if files.find_one({}, {"_id": 1}, session=session) is None:
             _ensure_index(files, _FILES_INDEX, False, session)
             _ensure_index(chunks, _CHUNKS_INDEX, True, session)
-        self._has_indexes = True
+        self._has_checked_indexes = True
 
     def remove_chunks(
         self, file_id: Value, session: ClientSession | None, chunk_ids: list[Value] | None = None
     ) -> None:
-        """Remove the chunks in `chunk_ids`, or for None, all chunks of the file."""
+        """Remove the chunks with the IDs `chunk_ids`. None removes all chunks of the file."""
         query: DocumentDict = {"files_id": id_condition(file_id)}
         if chunk_ids is not None:
             query["_id"] = {"$in": chunk_ids}
@@ -72,7 +72,7 @@ class Storage:
 
 
 def id_query(file_id: Value) -> DocumentDict:
-    """Return a query for the ``_id`` of a file."""
+    """Return a query that matches only the file with the ``_id`` `file_id`."""
     return {"_id": id_condition(file_id)}
 
 
@@ -82,7 +82,7 @@ def id_condition(file_id: Value) -> Value:
 
 
 def check_acknowledged(target: Collection[Value] | Database[Value], label: str) -> None:
-    """Raise ConfigurationError for an unacknowledged write concern, because the driver could lose chunks."""
+    """Raise ConfigurationError for an unacknowledged write concern, which hides lost chunks."""
     if not target.write_concern.acknowledged:
         raise ConfigurationError(f"{label} must use acknowledged write_concern")
 
@@ -102,14 +102,14 @@ def _ensure_index(collection: Collection[Value], keys: Document, unique: bool, s
 
 
 def id_field(file: Document) -> Value:
-    """Return the ``_id`` of a description. Raise CorruptGridFile if the description has no ``_id``."""
+    """Return the ``_id`` of a file's description. Raise CorruptGridFile if the ``_id`` is missing."""
     if "_id" not in file:
         raise CorruptGridFile("a file has no _id")
     return file["_id"]
 
 
 def integer_field(file: Document, field: str, lowest: int, default: int | None = None) -> int:
-    """Return an integer field or the default. Raise CorruptGridFile for an invalid value."""
+    """Return the integer in a field, or the default. Raise CorruptGridFile for an invalid value."""
     value = file.get(field, default)
     if not is_integer(value) or value < lowest:
         raise CorruptGridFile(f"{field} of a file must be an integer from {lowest}, not {short(value)}")
@@ -140,8 +140,8 @@ class FileProperties:
 class ExclusiveUse:
     """Context manager that rejects other greenlets during the block. Blocks may be nested."""
 
-    def __init__(self, kind: str) -> None:
-        self._kind = kind
+    def __init__(self, class_name: str) -> None:
+        self._class_name = class_name
         self._user: greenlet | None = None
         self._depth = 0
 
@@ -149,7 +149,7 @@ class ExclusiveUse:
         user = getcurrent()
         if self._user is not None and self._user is not user:
             raise InvalidOperation(
-                f"the {self._kind} is in use by greenlet {greenlet_name(self._user)}, "
+                f"the {self._class_name} is in use by greenlet {greenlet_name(self._user)}, "
                 f"and greenlet {greenlet_name(user)} must not use it at the same time"
             )
         self._user = user

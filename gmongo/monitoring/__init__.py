@@ -1,8 +1,8 @@
 """Events of a client, and the listeners that receive the events.
 
-Pass listeners to one client (``MongoClient(event_listeners=[...])``) or register them for all clients
-(:func:`register`). The driver passes each event to the listeners one after another, in the greenlet that caused the
-event. The greenlet waits until all listeners have returned, so listeners must be fast.
+Pass listeners to one client (``MongoClient(event_listeners=[...])``), or register the listeners for
+all later clients (:func:`register`). The driver passes each event to the listeners one after another,
+usually in the greenlet that caused the event. Listeners must be fast, because this greenlet waits.
 """
 
 from __future__ import annotations

@@ -12,14 +12,14 @@ from gmongo._documents import Document
 
 @dataclass(slots=True, eq=False, repr=False)
 class Event:
-    """Base class of events, with a common ``repr``. A generated ``repr`` in each class would double the import time."""
+    """Base class of events. The common ``repr`` halves the import time of the event classes."""
 
     def __repr__(self) -> str:
-        shown = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if field.repr)
-        return f"{type(self).__name__}({', '.join(shown)})"
+        field_texts = (f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr)
+        return f"{type(self).__name__}({', '.join(field_texts)})"
 
 
-# The repr of an event omits the command and the reply, which may be large and may contain data of the application.
+# The `repr` of an event omits commands and successful replies, which may be large or confidential.
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -89,10 +89,10 @@ class CommandSucceededEvent(_CommandEnd):
 
 @dataclass(slots=True, eq=False, repr=False)
 class CommandFailedEvent(_CommandEnd):
-    """A command failed: the server returned an error, or the connection was lost.
+    """A command failed: the server returned an error, or the driver received no valid reply.
 
     :param duration: the duration of the command.
-    :param failure: the reply of the server, or a document with the error.
+    :param failure: the reply of the server, or a document that describes the error.
     :param command_name: the name of the command.
     :param request_id: the request ID in the message header.
     :param connection_id: the address (host, port) of the server.

@@ -228,7 +228,7 @@ class TopologyListener(_Listener):
 
 _LISTENER_CLASSES = (CommandListener, ConnectionPoolListener, ServerHeartbeatListener, ServerListener, TopologyListener)
 _registered_listeners: list[object] = []
-_L = TypeVar("_L", bound=_Listener)
+_ListenerType = TypeVar("_ListenerType", bound=_Listener)
 
 
 def register(listener: _Listener) -> None:
@@ -258,8 +258,8 @@ class EventListeners:
     def __init__(self, listeners: Sequence[object] = (), *, registered: bool = True) -> None:
         if not isinstance(listeners, Sequence):
             raise TypeError(f"event_listeners must be a list or tuple of listeners, not {short(listeners)}")
-        checked = map(_checked_listener, listeners)
-        self.all = [*(_registered_listeners if registered else ()), *checked]
+        checked_listeners = map(_checked_listener, listeners)
+        self.all = [*(_registered_listeners if registered else ()), *checked_listeners]
         self.command = _select_by_kind(CommandListener, self.all)
         self.pool = _select_by_kind(ConnectionPoolListener, self.all)
         self.heartbeat = _select_by_kind(ServerHeartbeatListener, self.all)
@@ -291,10 +291,10 @@ def publish(listeners: Iterable[_Listener], method_name: str, event: object) -> 
 
 def _checked_listener(listener: object) -> object:
     if not isinstance(listener, _LISTENER_CLASSES):
-        names = ", ".join(kind.__name__ for kind in _LISTENER_CLASSES)
-        raise TypeError(f"a listener must be an instance of one of {names}, not {short(listener)}")
+        class_names = ", ".join(kind.__name__ for kind in _LISTENER_CLASSES)
+        raise TypeError(f"a listener must be an instance of one of {class_names}, not {short(listener)}")
     return listener
 
 
-def _select_by_kind(kind: type[_L], listeners: Iterable[object]) -> tuple[_L, ...]:
+def _select_by_kind(kind: type[_ListenerType], listeners: Iterable[object]) -> tuple[_ListenerType, ...]:
     return tuple(listener for listener in listeners if isinstance(listener, kind))

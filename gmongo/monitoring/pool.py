@@ -1,4 +1,4 @@
-"""Events of connection pools, and the reasons in the events. An address is a pair (host, port)."""
+"""Events of connection pools, and the reasons in some events. An address is a pair (host, port)."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ class PoolReadyEvent(_PoolEvent):
 
 @dataclass(slots=True, eq=False, repr=False)
 class PoolClearedEvent(_PoolEvent):
-    """A pool was cleared. Later check-outs return only new connections.
+    """A pool was cleared. The pool closes the cleared connections instead of reusing them.
 
     :param address: the address of the server.
-    :param service_id: the ID of the service behind a load balancer whose connections were cleared, or None.
+    :param service_id: the ID of the only service whose connections were cleared, or None.
     :param interrupt_connections: True if the pool interrupted operations in progress.
     """
 

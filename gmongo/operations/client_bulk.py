@@ -65,13 +65,13 @@ class Write:
         """Set the first field of the document and of the encoded bytes to an index in ``nsInfo``."""
         self.document[self.kind] = namespace_index
         start = 4 + 1 + len(self.kind) + 1
-        number = _INT32.pack(namespace_index)
-        if self.encoded[start : start + 4] != number:
-            self.encoded = b"".join((self.encoded[:start], number, self.encoded[start + 4 :]))
+        packed_index = _INT32.pack(namespace_index)
+        if self.encoded[start : start + 4] != packed_index:
+            self.encoded = b"".join((self.encoded[:start], packed_index, self.encoded[start + 4 :]))
 
 
 class Writes:
-    """Remaining operations of a client bulk write. A batch encodes operations on demand."""
+    """Remaining operations of a client bulk write. The object encodes each operation on demand."""
 
     def __init__(self, requests: Iterable[_Model], codec_options: CodecOptions[Value]) -> None:
         self._models: Iterator[tuple[int, _Model]] = iter(enumerate(requests))
@@ -82,7 +82,7 @@ class Writes:
         return self._peek() is not None
 
     def take(self, limits: Limits, command_size: int) -> list[Write]:
-        """Remove and return the operations that fit beside a command of `command_size` bytes.
+        """Remove and return the operations for one message, whose command has `command_size` bytes.
 
         The list is empty if no operation remains, or if the next operation does not fit into a
         message.
@@ -177,7 +177,7 @@ def _convert_to_document(model: _Model) -> DocumentDict:
 
 
 def _with_id_first(document: Value) -> Value:
-    """Return the document to insert, with a new ``_id`` as the first field unless an ``_id`` exists."""
+    """Return the document to insert. Put a missing ``_id`` first, except in a raw document."""
     has_id = "_id" in document
     ensure_id(document)
     fields = document if isinstance(document, dict) else plain(document)
@@ -213,7 +213,7 @@ class BulkWriteBatch(CursorOperation):
         super().__init__(context.replace(codec_options=context.codec_options.with_options(document_class=dict)))
         self.acknowledged = self.takes_session = acknowledged
         self.operation_id = operation_id
-        self.limits = limits  # assumed limits until the hello reply of the server
+        self.limits = limits  # assumed limits until `command` reads the limits of the server
         self.reply: DocumentDict | None = None
         self._writes = writes
         self._fields: DocumentDict = {"bulkWrite": 1, **fields}
@@ -262,7 +262,7 @@ class BulkWriteBatch(CursorOperation):
     def decode(self, body: Buffer) -> DocumentDict:
         reply = super().decode(body)
         if reply.get("ok"):
-            self.reply = reply  # the last reply without an error
+            self.reply = reply  # the last reply with ok: 1
         return reply
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
@@ -274,7 +274,7 @@ class BulkWriteBatch(CursorOperation):
         return cursor_reply
 
     def check_result(self, result: Value) -> None:
-        """Check a document of the cursor, which contains the result of one operation."""
+        """Check the result of one operation. The result is a document of the cursor."""
         check(result, _RESULT_SCHEMA, "a result")
         index = required_field(result, "idx", _RESULT_SCHEMA["idx"])
         required_field(result, "ok", _RESULT_SCHEMA["ok"])

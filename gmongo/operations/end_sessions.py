@@ -34,7 +34,7 @@ class EndSessions(Operation):
 
     @classmethod
     def batches(cls, ids: list[DocumentDict]) -> Iterator[EndSessions]:
-        """Yield one operation for each 10,000 session IDs."""
+        """Yield operations, each of which contains at most 10,000 session IDs."""
         for start in range(0, len(ids), _MAX_IDS):
             yield cls(ids[start : start + _MAX_IDS])
 
@@ -56,7 +56,7 @@ class KillSessions(EndSessions):
 
 
 class _EndTransaction(Operation):
-    """Base class of commands that end transactions. The option ``retryWrites`` has no effect."""
+    """Base class of commands that end transactions. Retries do not depend on ``retryWrites``."""
 
     is_write = True
     takes_write_concern = True
@@ -113,7 +113,7 @@ class AbortTransaction(_EndTransaction):
 
 
 class AbortAgain(Operation):
-    """Second `abortTransaction` command, because an interrupted command may restart the transaction.
+    """`abortTransaction` command that the session reaper sends, possibly after a failed first abort.
 
     The command contains the session ID and the transaction number, because the session may have a
     newer transaction.

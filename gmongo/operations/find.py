@@ -20,17 +20,17 @@ from gmongo.wire.message import EXHAUST_ALLOWED, Buffer, encode_op_msg
 from gmongo.wire.reply import LARGE_REPLY_SIZE, Batch, cut_batch, decode_cursor, is_well_formed
 from gmongo.wire.reply_schema import CURSOR_SCHEMA, DOCUMENT, DOCUMENTS, check
 
-# Modifier of a legacy query -> field of the find command. The names in `_NAMES` differ only in the
-# dollar sign.
+# Modifier of a legacy query -> field of the find command. `_NAMES` contains the fields whose
+# modifiers have the same name after a dollar sign.
 _NAMES = ("comment", "explain", "hint", "max", "maxScan", "maxTimeMS", "min", "returnKey", "showRecordId", "snapshot")
 _MODIFIERS = {f"${name}": name for name in _NAMES} | {"$orderby": "sort", "$showDiskLoc": "showRecordId"}
-# Fields of a legacy query that do not become options of the find command: `$query` becomes the
-# filter.
+# Fields of a legacy query that are not modifiers. `$query` becomes the filter, and the driver ignores
+# `$readPreference`.
 _NOT_MODIFIERS = ("$query", "$readPreference")
 
 
 def without_modifiers(filter: Document, fields: DocumentDict) -> tuple[Document, DocumentDict]:
-    """Return the filter and the fields of a find command. A legacy query has ``$query`` and modifiers."""
+    """Return the filter and the fields of a find command. Convert ``$query`` and legacy modifiers."""
     if "$query" not in filter:
         return filter, fields
     modifiers = {_MODIFIERS.get(name, name): value for name, value in filter.items() if name not in _NOT_MODIFIERS}
@@ -161,18 +161,18 @@ class Find(CursorOperation):
 
 
 class ExhaustFind(Find):
-    """`find` command of an exhaust cursor, which streams all later batches on the pinned connection."""
+    """`find` command of an exhaust cursor, whose later batches arrive on the pinned connection."""
 
     pins_connection = True
 
     def command(self, hello: Hello) -> DocumentDict:
-        """Return the command, or raise InvalidOperation if the mongos is too old.
+        """Return the command, or raise InvalidOperation if the server is a mongos that is too old.
 
         Skip the check behind a load balancer, where the cursor sends normal `getMore`s to an old
         mongos.
         """
-        too_old = hello.is_mongos and hello.max_wire_version < wire_versions.EXHAUST_ON_MONGOS
-        if too_old and hello.service_id is None:
+        is_too_old = hello.is_mongos and hello.max_wire_version < wire_versions.EXHAUST_ON_MONGOS
+        if is_too_old and hello.service_id is None:
             raise InvalidOperation("an exhaust cursor needs MongoDB 7.1 or later when the server is a mongos")
         return super().command(hello)
 
@@ -226,7 +226,7 @@ class GetMore(CursorOperation):
         self.batch_size = batch_size
         self.max_time_ms = max_time_ms
         self.comment = comment
-        self.wire_version = 0  # maximum wire version of the server, from the method `command`
+        self.wire_version = 0  # maximum wire version of the server, which `command` sets
 
     def command(self, hello: Hello) -> DocumentDict:
         self.wire_version = hello.max_wire_version
@@ -253,7 +253,7 @@ class GetMoreAhead(GetMore):
         return super().decode(body)
 
     def next_get_more(self, reply: CursorReply) -> GetMoreAhead:
-        """Return the `getMore` command after a `reply` to this command."""
+        """Return the `getMore` command that follows `reply`, the reply to this command."""
         context = context_of(reply.namespace, self.decoding)
         return GetMoreAhead(context, reply.cursor_id, reply.address, self.pin, comment=self.comment, raw=self.raw)
 
@@ -261,8 +261,8 @@ class GetMoreAhead(GetMore):
 class ExhaustGetMore(GetMore):
     """`getMore` command of an exhaust cursor.
 
-    After the first `getMore`, the server streams all batches. For a further `getMore`, the connection
-    sends no message, and receives the next message as the reply.
+    After the first `getMore`, the server streams the other batches. For a further `getMore`, the
+    connection sends no message, and receives the next message as the reply.
     """
 
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:

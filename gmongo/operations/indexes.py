@@ -11,7 +11,7 @@ from gmongo.wire.reply_schema import DOCUMENT, DOCUMENTS, TEXT, unexpected
 
 
 def name_of(index_or_name: str | KeyOrList) -> str:
-    """Return the name of an index. For the keys of an index, return the default name for the keys."""
+    """Return an index name unchanged, or the default index name for the keys of an index."""
     return index_or_name if isinstance(index_or_name, str) else index_name(index_or_name, "index_or_name")
 
 
@@ -24,7 +24,7 @@ def created_index_names(reply: Document, count: int) -> list[str]:
 
 
 def index_information(index_documents: Iterable[Document]) -> dict[str, DocumentDict]:
-    """Return the options of each index, with the key as a list of ``(field, direction)`` pairs."""
+    """Return index options by index name, with ``key`` as a list of ``(field, direction)`` pairs."""
     indexes: dict[str, DocumentDict] = {}
     for index in index_documents:
         options = dict(index)

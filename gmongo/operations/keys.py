@@ -1,4 +1,4 @@
-"""Conversion of index keys, sort orders, hints and projections to the form of commands."""
+"""Conversion of index keys, sort orders, hints and projections to the form that commands need."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KeyOrList: TypeAlias = str | Sequence[str | tuple[str, Direction]] | Document | 
 def key_pairs(keys: KeyOrList, direction: Direction | None = None, option: str = "keys") -> list[tuple[str, Direction]]:
     """Return index keys or a sort order as a list of ``(field, direction)`` pairs. The default direction is ascending.
 
-    Pass `direction` only if `keys` is a field name. Error messages contain the parameter name `option`.
+    Pass `direction` only if `keys` is a field name. `option` is the parameter name in error messages.
     """
     if direction is not None or isinstance(keys, str):
         return [_checked_pair(keys, ASCENDING if direction is None else direction, option)]

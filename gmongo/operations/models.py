@@ -21,7 +21,7 @@ CollationIn: TypeAlias = Collation | Document | None
 
 _PARAMETER_DOCS = """
 :param filter: a query; ``{}`` matches every document.
-:param update: operators such as ``{"$set": {"a": 1}}``, or a list of stages. The bulk write checks the operators.
+:param update: operators such as ``{"$set": {"a": 1}}``, or a list of stages. The bulk write checks the first operator.
 :param upsert: True inserts a document if no document matches; None uses the server's default, which is False.
 :param collation: a ``Collation``, or its fields as a mapping; None (the default) uses the collection's collation.
 :param array_filters: conditions for array elements, which the update names as ``$[name]``; None by default.
@@ -39,13 +39,13 @@ class ReturnDocument:
     """
 
     BEFORE = False
-    """Return the original document, or None if an upsert inserted a document."""
+    """Return the original document, or None if no document matched."""
     AFTER = True
     """Return the document after the change."""
 
 
 class _Model:
-    """Base class of models. `_fields` contains the parameter names of the constructor.
+    """Base class of models. `_fields` of a write model contains the constructor's parameter names.
 
     In-memory databases such as mongomock call `_add_to_bulk`, and read PyMongo's private attributes,
     such as `_filter`.
@@ -340,7 +340,7 @@ def _format_arguments(options: Document) -> str:
 
 
 def checked_mapping(option: str, value: Document) -> Document:
-    """Return a dict unchanged, or a mapping as a new dict. Raise TypeError if `value` is no mapping."""
+    """Return a dict or raw document unchanged. Copy another mapping to a dict, or raise TypeError."""
     if isinstance(value, dict):
         return value
     check_is_mapping(option, value)
@@ -388,7 +388,7 @@ def checked_array_filters(filters: Sequence[Document] | None) -> Sequence[Docume
 
 
 def checked_hint(hint: Hint) -> str | DocumentDict | None:
-    """Return a hint for a command: the name of an index, or a document with the keys of an index."""
+    """Return a hint for a command: an index name, a document with the keys of an index, or None."""
     return hint if hint is None or isinstance(hint, str) else index_document(hint, "hint")
 
 

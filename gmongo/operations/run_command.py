@@ -20,9 +20,9 @@ from gmongo.wire.message import Buffer
 from gmongo.wire.reply import PLAIN_REPLY_OPTIONS
 from gmongo.wire.reply_schema import DRIVER_FIELDS
 
-# Command fields with secrets, whose values the driver removes from the reply to a sensitive command.
+# Command fields with secrets. The driver withholds an error message that quotes one of their values.
 _SECRET_FIELDS = ("pwd", "payload", "key")
-# Operation names in the API specifications for commands whose first field contains the collection name.
+# Command -> operation name in the API specifications. The first field contains the collection name.
 _TITLES = {"create": "createCollection", "drop": "dropCollection"}
 
 
@@ -72,7 +72,7 @@ class _OwnCommand(RunCommand):
 
 
 class WriteCommand(_OwnCommand):
-    """Command that changes the schema, with a write concern and without retries."""
+    """Command that changes the schema, with a write concern. Only overload errors cause a retry."""
 
     is_write = True
     takes_write_concern = True
@@ -101,7 +101,7 @@ class Explain(_OwnCommand):
 
 
 class ExplainedQuery(Explain):
-    """`explain` command for a legacy query, whose result is a cursor over the query plan."""
+    """`explain` command for a legacy query. The result is a cursor over the query plan."""
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
         return CursorReply(0, "", [reply], address, {"cursor": {}})
@@ -120,7 +120,7 @@ class CursorCommand(CursorOperation):
 
 
 class RunCursorCommand(CursorCommand):
-    """Command of the application. The reply must contain a cursor. Network errors cause no retry."""
+    """Cursor command of the application. Only overload errors cause a retry."""
 
     retryable = False
     title = "runCursorCommand"

@@ -40,7 +40,7 @@ _FIELDS_NEEDING_RELEASE = (
 )
 _BUFFERS_PER_STEP = 1000
 _BYTES_BETWEEN_CHECKPOINTS = 16 * 1024
-_MESSAGE_OVERHEAD = 256  # size of the header, the flags and the section headers of a message, and a reserve
+_MESSAGE_OVERHEAD = 256  # bytes for the header, the flags and the section headers of a message, and a reserve
 
 
 class Statements:
@@ -51,7 +51,7 @@ class Statements:
         self._documents: Iterator[Document] = iter(documents)
         self._codec_options = codec_options
         self.has_reply = True  # True if the server will reply to the next message
-        self._next_statement: tuple[Document, bytes] | None = None  # an encoded statement for the next message
+        self._next_statement: tuple[Document, bytes] | None = None  # statement and bytes for the next message
 
     def take(self, hello: Hello, command_size: int = 0) -> tuple[list[Document], list[bytes]]:
         """Remove and return the statements that fit into one message, and their encoded forms."""
@@ -94,8 +94,8 @@ def check_unacknowledged(kind: str, fields: Container[str], hello: Hello) -> Non
     for name in _FIELDS_NEEDING_REPLY:
         if name in fields:
             raise needs_reply_error(name)
-    for command, name, version, release in _FIELDS_NEEDING_RELEASE:
-        if command == kind and name in fields and hello.max_wire_version < version:
+    for command, name, wire_version, release in _FIELDS_NEEDING_RELEASE:
+        if command == kind and name in fields and hello.max_wire_version < wire_version:
             raise ConfigurationError(f"{name} of an unacknowledged {kind} (w=0) needs MongoDB {release} or later")
 
 
@@ -159,8 +159,8 @@ class _Write(Operation):
 class WriteBatch(_Write):
     """One `insert`, `update` or `delete` command with as many statements as fit into one message.
 
-    For an unacknowledged bulk write, `unacknowledged_fields` contains the field names of all commands and statements,
-    keyed by command name. For an acknowledged bulk write, `unacknowledged_fields` is empty.
+    `unacknowledged_fields` maps a command name to the field names of the command and of its `update`
+    or `delete` statements. For an acknowledged bulk write, the mapping is empty.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class WriteBatch(_Write):
         self.takes_session, self.takes_write_concern = takes_session, takes_session == acknowledged
         self.operation_id = operation_id
         self._statements = statements
-        self.reply: DocumentDict | None = None  # the last reply without an error
+        self.reply: DocumentDict | None = None  # the last reply with ok: 1
 
     def decode(self, body: Buffer) -> DocumentDict:
         reply = super().decode(body)
@@ -256,7 +256,7 @@ def check_write_reply(reply: Document, count: int) -> None:
 
 
 def ensure_id(document: Value) -> Value:
-    """Add a missing ``_id`` to `document`, and return the ``_id``. Ignore a raw document."""
+    """Add a missing ``_id`` to `document`, and return the ``_id``. Return None for a raw document."""
     if not isinstance(document, dict) and isinstance(document, bson.raw_bson.RawBSONDocument):
         return None
     if "_id" not in document:

@@ -27,7 +27,7 @@ def parse_hosts(hosts: str, default_port: int | None) -> list[Address]:
 def split_hosts(hosts: str, default_port: int | None = DEFAULT_PORT) -> list[Address]:
     """Split a list of hosts in the form of a URI, such as ``"a.example.com,b.example.com:27018"``.
 
-    :param hosts: a comma-separated list of hosts. Special characters must be percent-encoded.
+    :param hosts: comma-separated hosts. Special characters in a socket path must be percent-encoded.
     :param default_port: the port of each host that is given without a port; 27017 by default.
     :returns: a list of pairs of host and port. The port of a Unix domain socket is None.
     :raises gmongo.errors.ConfigurationError: the name of a host is empty.
@@ -37,11 +37,11 @@ def split_hosts(hosts: str, default_port: int | None = DEFAULT_PORT) -> list[Add
 
 
 def parse_host(entity: str, default_port: int | None = DEFAULT_PORT) -> Address:
-    """Split one host such as ``"example.com:27018"`` or ``"[::1]:27018"``, or the path of a Unix domain socket.
+    """Parse one host with or without a port, such as ``"[::1]:27018"``, or the path of a socket.
 
     :param entity: the host, with or without a port.
     :param default_port: the port if `entity` has no port.
-    :returns: the host in lower case, or the path, and the port. The port of a path is None.
+    :returns: a pair: the host in lower case and the port, or the path of a socket and None.
     :raises gmongo.errors.ConfigurationError: the host is empty.
     :raises ValueError: the host or the port is malformed. The error is also a ConfigurationError.
     """
@@ -51,13 +51,13 @@ def parse_host(entity: str, default_port: int | None = DEFAULT_PORT) -> Address:
     if entity.startswith("["):
         host, port = parse_ipv6_literal_host(entity, default_port)
     else:
-        host, colon, text = entity.partition(":")
-        if ":" in text:
+        host, colon, port_text = entity.partition(":")
+        if ":" in port_text:
             raise InvalidHost(
                 "a host must have at most one ':'; an IPv6 address must be enclosed in '[' and ']', and reserved"
                 " characters of a username or password must be percent-encoded"
             )
-        port = text if colon else default_port
+        port = port_text if colon else default_port
     if not host:
         raise InvalidHost("a host is empty, or the list of hosts has a superfluous comma")
     return host.lower(), _checked_port(port) if isinstance(port, str) else port

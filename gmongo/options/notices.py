@@ -6,9 +6,9 @@ import sys
 import warnings
 
 
-def notice(message: str, kind: type[Warning] = UserWarning) -> None:
+def notice(message: str, category: type[Warning] = UserWarning) -> None:
     """Show a warning whose location is the line of the first caller outside of gmongo."""
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("gmongo."):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, kind, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)

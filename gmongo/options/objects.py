@@ -18,7 +18,7 @@ _LISTENER_METHODS = ("started", "opened", "pool_created")  # every listener clas
 
 
 def document_class(value: Value) -> type[Value]:
-    """Check the class of decoded documents: a mutable mapping or RawBSONDocument. None means dict."""
+    """Check a document class: a subclass of MutableMapping, or RawBSONDocument. None means dict."""
     try:
         return CodecOptions(document_class=value or dict).document_class
     except TypeError:
@@ -38,7 +38,7 @@ def event_listeners(value: object) -> list[object]:
         raise Rejected("a list of event listeners", wrong_type=True)
     for listener in value:
         if not any(callable(getattr(listener, method, None)) for method in _LISTENER_METHODS):
-            raise Rejected("a list of event listeners only", wrong_type=True)
+            raise Rejected("a list that contains only event listeners", wrong_type=True)
     return list(value)
 
 
@@ -51,7 +51,7 @@ def callable_or_none(value: object) -> Callable[..., object] | None:
 
 
 def tracing(value: object) -> DocumentDict | None:
-    """Check a mapping with ``enabled``, ``query_text_max_length`` and ``tracer_provider``, or None."""
+    """Check the tracing options: None, or a mapping. All its keys are optional."""
     checked = _checked_mapping(value, ("enabled", "query_text_max_length", "tracer_provider"))
     length = checked.get("query_text_max_length") if checked else None
     if length is not None and (isinstance(length, bool) or not isinstance(length, int)):
@@ -62,7 +62,7 @@ def tracing(value: object) -> DocumentDict | None:
 
 
 def metrics(value: object) -> DocumentDict | None:
-    """Check True, False, a mapping with ``enabled`` and ``meter_provider``, or None."""
+    """Check the metrics options: True, False, None, or a mapping. All its keys are optional."""
     return {"enabled": value} if isinstance(value, bool) else _checked_mapping(value, ("enabled", "meter_provider"))
 
 
@@ -83,7 +83,7 @@ def _checked_mapping(value: object, names: tuple[str, ...]) -> DocumentDict | No
 
 
 def instance_of(class_name: str, rule: str = "") -> Validator:
-    """Return a validator that accepts None, and objects whose class or base class is `class_name`."""
+    """Return a validator that accepts None, and instances of the class that is named `class_name`."""
 
     def validate(value: object) -> object:
         if value is None or any(cls.__name__ == class_name for cls in type(value).__mro__):

@@ -59,24 +59,24 @@ def _split_pairs(opts: str) -> Pairs:
     return pairs
 
 
-def _find_unquotable_names(pairs: Pairs, quotable: bool) -> frozenset[str]:
+def _find_unquotable_names(pairs: Pairs, may_quote: bool) -> frozenset[str]:
     """Return the lower-case names that messages must not quote, because these names may be parts of a secret.
 
-    The parser mistakes the rest of a secret for an option if a password contains an unencoded '?',
-    or a secret option contains an unencoded '&'. `quotable` is False if the question mark before
-    the options may belong to a password.
+    After an unencoded '?' in a password, or an unencoded '&' in a secret option, the rest of the
+    secret looks like options. `may_quote` is False if the question mark before the options may belong
+    to a password.
     """
     names = set()
     for name, _ in pairs:
-        if not quotable:
+        if not may_quote:
             names.add(name.lower())
         option = find_option(name)
-        quotable = quotable and (option is None or not option.secret)
+        may_quote = may_quote and (option is None or not option.secret)
     return frozenset(names)
 
 
 def refuse_hidden_options(text: str) -> None:
-    """Raise InvalidURI if a database name or a value contains the name of a security option and ``=``."""
+    """Raise InvalidURI if `text` contains ``=`` after the name of a security option."""
     for name in _NAME_WITH_VALUE.findall(text):
         option = find_option(name)
         if option is not None and option.protects:
@@ -93,8 +93,8 @@ def _refuse_contradictions(pairs: Pairs) -> None:
     for name, value in pairs:
         option = find_option(name)
         if option is not None and option.insecure is not None and flag_values.setdefault(option.name, value) != value:
-            names = f"{option.name} and its alias {option.aliases[0]}" if option.aliases else option.name
-            raise InvalidURI(f"{names} must have the same value every time")
+            name_text = f"{option.name} and its alias {option.aliases[0]}" if option.aliases else option.name
+            raise InvalidURI(f"{name_text} must have the same value every time")
     if any(name.lower() == "authsource" and not value for name, value in pairs):
         raise InvalidURI("authSource must not be empty")
 
@@ -117,7 +117,7 @@ def _collect_options(pairs: Pairs, unquotable: Collection[str]) -> Options:
 
 
 def _replace_aliases(options: Options) -> Options:
-    """Replace aliases by canonical names. If both names are given, the value of the canonical name takes effect."""
+    """Replace aliases by canonical names. A canonical name overrides its alias if both are given."""
     result = Options()
     for name, value in options.items():
         option = find_option(name)
@@ -140,8 +140,8 @@ def _validate(
     result = Options()
     for name, value in options.items():
         try:
-            quoted = name.lower() not in unquotable
-            result[name] = _find_uri_option(spelling.get(name, name), quoted).check(value, quoted)
+            may_quote = name.lower() not in unquotable
+            result[name] = _find_uri_option(spelling.get(name, name), may_quote).check(value, may_quote)
         except ConfigurationError as error:
             if not warn or protects(name):
                 raise
@@ -149,11 +149,11 @@ def _validate(
     return result
 
 
-def _find_uri_option(name: str, quoted: bool) -> Option:
+def _find_uri_option(name: str, may_quote: bool) -> Option:
     option = find_option(name)
     if option is None:
         hidden = "Unknown option, whose name is not shown because it may belong to a secret that is not percent-encoded"
-        raise ConfigurationError(unknown_option_message(name, in_uri=True) if quoted else hidden)
+        raise ConfigurationError(unknown_option_message(name, in_uri=True) if may_quote else hidden)
     if option.source is Source.KEYWORD:
         raise InvalidOption(f"{option.name} must be a keyword argument; it cannot be given in a URI")
     return option

@@ -36,8 +36,8 @@ TLS_DETAIL_OPTIONS = (
 _SRV_OPTIONS = ("srvServiceName", "srvMaxHosts", "srvAllowedHostsSuffix", "srv_host_validator")
 _LATE_REPLY_LIMIT_OPTIONS = ("drainLateRepliesMS", "drainLateRepliesBytes")
 
-# Pairs of options that must not both be set to a true value. "srv" means a mongodb+srv URI. In a
-# message, a name in braces is the value of the option, or the number of hosts.
+# Two keys that must not both have a true value, and the error message. "srv" means a mongodb+srv
+# URI. A name in braces stands for the value of the option, and {hosts} for the number of hosts.
 _EXCLUSIVE_OPTIONS = (
     ("directconnection", "srv", "directConnection=true cannot be used with mongodb+srv"),
     ("directconnection", "several_hosts", "directConnection=true needs exactly one host, not {hosts}"),
@@ -53,7 +53,7 @@ _EXCLUSIVE_OPTIONS = (
     ),
 )
 
-# Each rule has a condition on the options of a client, and the message of the error if the condition
+# Each rule is a pair: a condition on the options of a client, and the error message if the condition
 # is true.
 _CLIENT_RULES: tuple[tuple[Callable[[Document], object], str], ...] = (
     (
@@ -85,29 +85,29 @@ _CLIENT_RULES: tuple[tuple[Callable[[Document], object], str], ...] = (
 )
 
 
-def check_combination(options: Document, nodes_count: int, srv: bool) -> None:
-    """Check that the options of a client, with names in lower case, do not contradict each other."""
+def check_combination(options: Document, nodes_count: int, is_srv: bool) -> None:
+    """Check the rules of this module for the options of a client. The names are in lower case."""
     contradiction = find_tls_contradiction(options)
     if contradiction:
         raise InvalidURI(contradiction)
-    check_uri(options, nodes_count, srv)
+    check_uri(options, nodes_count, is_srv)
     for is_broken, message in _CLIENT_RULES:
         if is_broken(options):
             raise InvalidOption(message.format_map({"maxpoolsize": DEFAULT_MAX_POOL_SIZE, **options}))
 
 
-def check_uri(options: Document, nodes_count: int, srv: bool) -> None:
-    """Check only the rules for options of a URI."""
-    values = {**options, "hosts": nodes_count, "several_hosts": nodes_count > 1, "srv": srv}
+def check_uri(options: Document, nodes_count: int, is_srv: bool) -> None:
+    """Check `_EXCLUSIVE_OPTIONS`, and that only a mongodb+srv URI has SRV options."""
+    values = {**options, "hosts": nodes_count, "several_hosts": nodes_count > 1, "srv": is_srv}
     for first, second, message in _EXCLUSIVE_OPTIONS:
         if values.get(first) and values.get(second):
             raise InvalidOption(message.format_map(values))
-    if not srv and any_option_set(options, _SRV_OPTIONS):
+    if not is_srv and any_option_set(options, _SRV_OPTIONS):
         raise InvalidOption(f"{', '.join(_SRV_OPTIONS)} can only be used with a mongodb+srv URI")
 
 
 def find_tls_contradiction(names: Collection[str]) -> str | None:
-    """Return the error message if two TLS options exclude each other, or None."""
+    """Return the error message if two TLS options exclude each other. Otherwise return None."""
     for group in _EXCLUSIVE_TLS_OPTIONS:
         for first, second in combinations(group, 2):
             if first.lower() in names and second.lower() in names:
@@ -123,8 +123,8 @@ def any_option_set(options: Document, names: Iterable[str]) -> bool:
 def validate_keyword_options(keywords: Document) -> DocumentDict:
     """Check and convert the keyword arguments of MongoClient. Return the options by lower-case name.
 
-    If several keywords differ only in the case of the name, the last keyword takes effect. Different
-    values of a name and its alias, or of a security flag such as ``tlsInsecure``, raise InvalidURI.
+    If keywords differ only in the case of the name, the last keyword takes effect. Different values
+    of a security flag such as ``tlsInsecure``, or of an option and its alias, raise InvalidURI.
     """
     options: DocumentDict = {}
     given_names: dict[str, str] = {}
@@ -140,22 +140,22 @@ def validate_keyword_options(keywords: Document) -> DocumentDict:
     return options
 
 
-def overriding_options(keywords: Document, uri: Document) -> DocumentDict:
-    """Return the keyword options that take effect together with a URI. `uri` contains the options in the URI.
+def overriding_options(keywords: Document, uri_options: Document) -> DocumentDict:
+    """Return the keyword options that take effect together with the options of a URI.
 
-    The value None does not override an option that protects the client. A value that is less secure
-    than the value in the URI raises InvalidURI.
+    The value None does not override an option that protects the client. A security flag that is less
+    secure in the keyword than in the URI raises InvalidURI.
     """
     effective = {}
     for key, value in keywords.items():
         option = find_option(key)
-        if option is None or key not in uri:
+        if option is None or key not in uri_options:
             effective[key] = value
             continue
-        if option.insecure is not None and value is option.insecure and uri[key] is not value:
+        if option.insecure is not None and value is option.insecure and uri_options[key] is not value:
             raise InvalidURI(
-                f"the URI has {option.name}={str(uri[key]).lower()}, which the keyword {option.name}={value} must not"
-                " override; remove one of the two"
+                f"the URI has {option.name}={str(uri_options[key]).lower()}, which the keyword"
+                f" {option.name}={value} must not override; remove one of the two"
             )
         if value is not None or not option.protects:
             effective[key] = value
@@ -163,7 +163,7 @@ def overriding_options(keywords: Document, uri: Document) -> DocumentDict:
 
 
 def _relies_on_tls(options: Document) -> bool:
-    """Return True if a TLS option names a file or requires a check."""
+    """Return True if a TLS option names a file, requires a check, or contains a password."""
     details = ((options.get(name.lower()), find_option(name)) for name in TLS_DETAIL_OPTIONS)
     return any(value not in (None, option and option.insecure) for value, option in details)
 

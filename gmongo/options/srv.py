@@ -38,10 +38,10 @@ HostPort = tuple[str, int]
 
 
 class Answer(NamedTuple):
-    """Answer to a DNS query: (host, port) pairs of SRV records or texts of TXT records, and the time to live."""
+    """Answer to a DNS query."""
 
-    records: list[Any]
-    ttl: int = 0
+    records: list[Any]  # (host, port) pairs of SRV records, or texts of TXT records
+    ttl: int = 0  # the time to live, in seconds
 
 
 def lookup(name: str, record_type: str, timeout: float, ref: bool = True) -> Answer:
@@ -82,7 +82,7 @@ class SrvName:
     service_name: str = DEFAULT_SERVICE_NAME
     max_hosts: int = 0
     allowed_suffix: str | None = None  # None uses the domain of `hostname`
-    host_validator: Callable[[str], object] | None = None  # returns True to accept a host. None accepts by domain.
+    host_validator: Callable[[str], object] | None = None  # None accepts hosts of the allowed domain
     timeout: float = _DEFAULT_TIMEOUT  # the time limit of each DNS query, in seconds
 
     def verified_hosts(self) -> Answer:
@@ -145,15 +145,15 @@ class SrvName:
         return self.allowed_suffix or own_domain
 
     def _describe_refusal(self, host: str) -> str:
-        validator = self._domain if self.host_validator is None else "srv_host_validator"
-        return f"the SRV records of {self.hostname} name the host {host!r}, which {validator} does not allow"
+        domain_or_validator = self._domain if self.host_validator is None else "srv_host_validator"
+        return f"the SRV records of {self.hostname} name the host {host!r}, which {domain_or_validator} does not allow"
 
 
 def srv_name(hostname: str, options: Document, timeout: float | None = None) -> SrvName:
-    """Return the host name of a URI, with the client options for the DNS queries. Convert options that are strings.
+    """Return the host name of a URI, with the client options for the DNS queries.
 
-    The time limit of each DNS query is `timeout` in seconds. None means connectTimeoutMS, or 20
-    seconds.
+    Convert option values that are strings. The time limit of each DNS query is `timeout`, in seconds.
+    None means connectTimeoutMS, or 20 seconds without this option.
     """
     fields: DocumentDict = {}
     for key, field in _FIELD_OF_OPTION.items():

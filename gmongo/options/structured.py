@@ -82,15 +82,15 @@ def mechanism_properties(value: object) -> DocumentDict:
     """
     if isinstance(value, str):
         properties: DocumentDict = dict(_split_pairs(value, "comma-separated NAME:value pairs"))
-        allowed: tuple[str, ...] = STRING_PROPERTIES
+        allowed_names: tuple[str, ...] = STRING_PROPERTIES
     elif isinstance(value, Mapping):
-        properties, allowed = dict(value), STRING_PROPERTIES + OBJECT_PROPERTIES
+        properties, allowed_names = dict(value), STRING_PROPERTIES + OBJECT_PROPERTIES
     else:
         raise Rejected("NAME:value pairs or a mapping", wrong_type=True)
     properties = {str(name).upper(): value for name, value in properties.items()}
-    unknown_name = next((name for name in properties if name not in allowed), None)
+    unknown_name = next((name for name in properties if name not in allowed_names), None)
     if unknown_name is not None:
-        raise Rejected(f"made only of the properties {', '.join(allowed)}")
+        raise Rejected(f"made only of the properties {', '.join(allowed_names)}")
     return properties
 
 
@@ -101,7 +101,7 @@ def compressors(value: object) -> list[str]:
     elif isinstance(value, Iterable):
         names = list(value)
     else:
-        raise Rejected("a list of compressors, or their names with commas between", wrong_type=True)
+        raise Rejected("a list of compressors, or their comma-separated names", wrong_type=True)
     known = [name for name in names if name in COMPRESSORS]
     if len(known) < len(names):
         notice(f"compressors must be some of {', '.join(COMPRESSORS)}; ignored names: {len(names) - len(known)}")
@@ -131,7 +131,7 @@ def datetime_conversion(value: object) -> DatetimeConversion:
 def allowed_hosts_suffix(value: object) -> str:
     """Convert the option ``srvAllowedHostsSuffix`` to lower case without a dot at the start or the end.
 
-    A single label must be reserved for private use, such as ``internal``. Public suffixes like ``co.uk`` are accepted.
+    A single label must be in `RESERVED_TOP_LEVEL_NAMES`. Public suffixes like ``co.uk`` are accepted.
     """
     if not isinstance(value, str):
         raise Rejected("a domain name", wrong_type=True)

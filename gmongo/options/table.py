@@ -37,13 +37,13 @@ class Option:
     name: str  # the name in the spelling of the specifications
     validate: Validator
     aliases: tuple[str, ...] = ()
-    deprecated: tuple[str, ...] = ()  # old names, which are accepted with a warning
+    deprecated: tuple[str, ...] = ()  # old names, which cause a warning in a URI
     source: Source = Source.ANYWHERE
     repeat: Repeat = Repeat.LAST_WINS
     secret: bool = False  # True if the value must never be shown
     protects: bool = False  # True if the client would be less secure without the option
     decodes: bool = False  # True if `validate` splits the value at the delimiters, and then percent-decodes the parts
-    insecure: bool | None = None  # the less secure value of a security flag, which never overrides the other value
+    insecure: bool | None = None  # the less secure value of a security flag, or None for other options
 
     @property
     def key(self) -> str:
@@ -55,10 +55,10 @@ class Option:
         try:
             return self.validate(value)
         except Rejected as refusal:
-            rule, kind = refusal.rule, InvalidOptionType if refusal.wrong_type else InvalidOption
+            rule, error_class = refusal.rule, InvalidOptionType if refusal.wrong_type else InvalidOption
         # Raise the error outside of the `except` block, because the context of the error could quote the value.
         shown = f", not {short(value)}" if quoted and not self.secret else ""
-        raise kind(f"{self.name} must be {rule}{shown}")
+        raise error_class(f"{self.name} must be {rule}{shown}")
 
 
 def _keyword_option(name: str, validate: Validator, secret: bool = False) -> Option:
@@ -159,7 +159,7 @@ SECRET_OPTION_NAMES = frozenset(name for name, option in _BY_NAME.items() if opt
 
 
 def find_option(name: str) -> Option | None:
-    """Return the option with the name or alias `name` in any case, or None."""
+    """Return the option with the case-insensitive name or alias `name`. Return None if unknown."""
     return _BY_NAME.get(name.lower())
 
 
@@ -193,7 +193,7 @@ def protects(name: str) -> bool:
 
 
 def unknown_option_message(name: str, in_uri: bool) -> str:
-    """Return the error message for an unknown option, with a known option that has a similar name."""
+    """Return the error message for an unknown option. If possible, propose a known option."""
     successor = _SUCCESSORS.get(name.lower())
     if successor is not None:
         return f"Unknown option {name!r} of PyMongo 3: use {successor}"

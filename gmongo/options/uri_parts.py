@@ -32,13 +32,13 @@ class UriParts(NamedTuple):
 
 def split_uri(uri: str) -> UriParts:
     """Split a connection string. Raise InvalidURI for an unknown scheme, a missing host, or unencoded credentials."""
-    srv = uri.startswith(SRV_SCHEME)
-    if not srv and not uri.startswith(SCHEME):
+    is_srv = uri.startswith(SRV_SCHEME)
+    if not is_srv and not uri.startswith(SCHEME):
         raise InvalidURI(f"a MongoDB URI must begin with {SCHEME!r} or {SRV_SCHEME!r}")
-    rest = uri[len(SRV_SCHEME if srv else SCHEME) :]
+    rest = uri[len(SRV_SCHEME if is_srv else SCHEME) :]
     before_options, _, options = rest.partition("?")
     authority, slash, path = before_options.partition("/")
-    # An '@' in the path or the options means that a username or password contains an unencoded '/' or '?'.
+    # An '@' in the path or first option name means that the userinfo has an unencoded '/' or '?'.
     if "@" in path or ("@" not in authority and "@" in options.partition("=")[0]):
         raise InvalidURI(USERINFO_RULE)
     userinfo, at_sign, hosts = authority.rpartition("@")
@@ -46,14 +46,14 @@ def split_uri(uri: str) -> UriParts:
         raise InvalidURI(
             "a MongoDB URI must have at least one host; the path of a Unix domain socket must be percent-encoded"
         )
-    return UriParts(srv, userinfo if at_sign else None, hosts, path, options, bool(slash))
+    return UriParts(is_srv, userinfo if at_sign else None, hosts, path, options, bool(slash))
 
 
 def parse_userinfo(userinfo: str) -> tuple[str, str]:
     """Split and decode the userinfo of a connection string: ``username`` or ``username:password``.
 
     A plus sign is decoded as a space, because :func:`urllib.parse.quote_plus` encodes a space as a plus sign. If the
-    text contains characters that `quote_plus` would have encoded, a plus sign stays a plus sign.
+    username or password contains characters that `quote_plus` would have encoded, its plus signs stay plus signs.
 
     :param userinfo: the text before the at-sign.
     :raises gmongo.errors.InvalidURI: the username is empty, or reserved characters are not

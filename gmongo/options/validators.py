@@ -100,7 +100,7 @@ def positive_seconds(value: object) -> float:
 
 
 def limit_in_seconds(value: object) -> float | None:
-    """Convert a value as :func:`seconds` does. Convert 0 and None, which mean no limit, to None."""
+    """Convert a value as :func:`seconds` does. However, 0 and None mean no limit, and become None."""
     return None if value is None else seconds(value) or None
 
 
@@ -137,7 +137,7 @@ def one_of(*choices: str) -> Validator:
 
 
 def appname(value: object) -> str:
-    """Check a string of at most 128 bytes of UTF-8."""
+    """Check that the name of an application has at most 128 bytes in UTF-8."""
     name = string(value)
     if len(name.encode("utf-8")) > _MAX_APPNAME_BYTES:
         raise Rejected(f"at most {_MAX_APPNAME_BYTES} bytes of UTF-8")
@@ -145,7 +145,7 @@ def appname(value: object) -> str:
 
 
 def service_name(value: object) -> str:
-    """Check the name of a service in an SRV record (RFC 6335, up to 62 characters)."""
+    """Check the name of a service in an SRV record (RFC 6335, but up to 62 characters)."""
     name = string(value)
     if not _SERVICE_NAME_PATTERN.fullmatch(name):
         raise Rejected("a service name of 1 to 62 letters, digits and inner hyphens")

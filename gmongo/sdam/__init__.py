@@ -1,6 +1,6 @@
 """Server discovery and monitoring, and server selection.
 
-These modules have pure functions: `server_description`, `topology_description`, `transitions`,
-`selection`. These modules have state or greenlets: `topology`, `server_selector`,
-`application_errors`, `server`, `owned_monitor`, `monitor`, `rtt_monitor`, `srv_monitor`.
+These modules contain only values and pure functions: `server_description`, `topology_description`,
+`transitions`, `selection`, `hello_reply`, `settings`. The other modules change state or run
+greenlets.
 """

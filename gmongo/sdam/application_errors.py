@@ -45,7 +45,7 @@ def choose_error_action(error: BaseException, during_handshake: bool, max_wire_v
         return ErrorAction.NOTHING
     if during_handshake:
         if isinstance(error, PyMongoError) and error.has_error_label(OVERLOADED):
-            return ErrorAction.NOTHING  # The overloaded server is reachable, and a clear would add load.
+            return ErrorAction.NOTHING  # a clear of the pool would increase the overload
         # After a network error, cancel the check, because a streaming monitor would otherwise continue to wait.
         if is_network_error(error):
             return ErrorAction.UNKNOWN_CLEAR_AND_CANCEL
@@ -83,12 +83,12 @@ class ErrorTarget(Protocol):
 
 
 def handle_error(topology: ErrorTarget, connection: Connection, error: BaseException, during_handshake: bool) -> None:
-    """Apply a connection error to the topology, unless the error is stale, without a switch."""
+    """Apply a connection error that is not stale to the topology. Do not switch greenlets."""
     server = topology.servers.get(connection.address)
     if server is None:
         return
     current = topology.description.server_descriptions()[server.address]
-    # a clear or a newer topology version makes the error stale
+    # the error is stale after a clear of the pool, or if its topology version is not newer
     if connection.generation < server.pool.generations.generation_of(connection.service_id) or is_stale(
         current.topology_version, find_topology_version(error), equal_is_stale=True
     ):

@@ -1,4 +1,4 @@
-"""Log of recent SDAM events for client statistics, such as failed checks and elections."""
+"""Log of recent SDAM events, such as failed checks and elections, for the statistics of a client."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from gmongo.wire.address import Address
 
 
 def _description_property(name: str) -> Any:
-    """Return a property for the attribute `name` of the :class:`ServerDescription` of the reply."""
+    """Return a property that computes the attribute `name` of a server description from the reply."""
     doc = getattr(ServerDescription, name).__doc__
     return property(lambda reply: getattr(ServerDescription(("", None), reply), name), doc=doc)
 

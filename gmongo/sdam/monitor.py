@@ -66,14 +66,14 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         self._rtt_monitor: RttMonitor | None = None
         self._connection: ServerConnection | None = None
         self._earliest_retry = 0.0  # Before this time, no check follows a network error immediately.
-        self._last_id = 0  # ID of the newest connection of the monitor. The first ID is 1.
+        self._last_connection_id = 0  # ID of the newest connection of the monitor. The first ID is 1.
         self._hello_command: str  # Name of the hello command for the current connection.
         self._may_stream = allows_streaming(settings.monitoring_mode, os.environ)
-        self._checking = False
+        self._is_checking = False
         # Result of the last check. The topology may have marked the server Unknown after the check.
         # The next awaitable hello contains the topology version of the result. The server delays its
         # reply only if this topology version is current.
-        self._outcome = ServerDescription(address)
+        self._last_result = ServerDescription(address)
         self._heartbeat: tuple[float, bool] | None = None  # start time, and True for an awaitable hello
 
     def request_check(self) -> None:
@@ -87,13 +87,13 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         return None if progress is None else f"{address_text(self.address)}: {progress}"
 
     def cancel_check(self) -> None:
-        """Cancel a check in progress, and close the connection of the monitor, without a switch."""
+        """Cancel a check in progress, and close the monitor's connection. Do not switch greenlets."""
         connection = self._connection
         if connection is None:
             return
         # During a check, the interrupted greenlet closes the connection. Otherwise, no greenlet uses
         # the connection.
-        if self._checking:
+        if self._is_checking:
             connection.interrupt(self._make_cancel_error())
         else:
             self._connection = None
@@ -107,7 +107,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         self._wakeup.set()
 
     def close(self) -> None:
-        """Stop the greenlet, and publish the failure of a heartbeat in progress, before the ServerClosed event."""
+        """Stop the greenlet. Publish the failure of a heartbeat in progress, before ServerClosed."""
         connection = self._connection
         self.stop()
         self._publish_heartbeat_failure(connection, self._make_cancel_error())
@@ -133,15 +133,15 @@ class Monitor(OwnedMonitor[MonitorOwner]):
 
     def _check_and_report(self) -> bool:
         """Perform one check, and report its result. Return True if the next check follows without a pause."""
-        self._checking = True
-        previous = self._outcome
+        self._is_checking = True
+        previous = self._last_result
         try:
             description = self._check(previous)
         finally:
-            self._checking = False
+            self._is_checking = False
         if description is None:
             return False
-        self._outcome = description
+        self._last_result = description
         # Ignore requests during the check (SM-25). Listeners of the result may request a further
         # check.
         self._wakeup.clear()
@@ -175,10 +175,10 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         """Perform one check, and return its result. Return None if the check was cancelled."""
         connection = self._connection or self._new_connection()
         awaited = connection.handshake_done and self._is_awaited(connection, previous)
-        started = _clock.monotonic()
+        start_time = _clock.monotonic()
         # Set `_heartbeat` before the event: if a listener closes the client, `close` publishes the
         # heartbeat failure.
-        self._heartbeat = started, awaited
+        self._heartbeat = start_time, awaited
         try:
             self._publish(self._events.heartbeat_started, self.address, connection, awaited)
             hello = self._request_hello(connection, previous, awaited)
@@ -194,7 +194,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
             self._rtt.add_sample(hello.duration)
         self._heartbeat = None
         reply = HelloReply(hello.reply, awaited)
-        duration = _clock.monotonic() - started
+        duration = _clock.monotonic() - start_time
         self._publish(self._events.heartbeat_succeeded, self.address, connection, duration, reply, awaited)
         self._start_rtt_monitor(hello)
         return ServerDescription(self.address, hello.reply, self._rtt.average, min_round_trip_time=self._rtt.minimum)
@@ -210,8 +210,8 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         # The monitor greenlet and `close` may both call this method, but a heartbeat has only one end event.
         heartbeat, self._heartbeat = self._heartbeat, None
         if heartbeat is not None:
-            started, awaited = heartbeat
-            duration = _clock.monotonic() - started
+            start_time, awaited = heartbeat
+            duration = _clock.monotonic() - start_time
             self._publish(self._events.heartbeat_failed, self.address, connection, duration, error, awaited)
 
     def _publish(self, publish: Callable[..., None], *arguments: object) -> None:
@@ -234,8 +234,8 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         """Return a new connection, whose socket the check opens."""
         self._hello_command = choose_hello_name(self._settings.connection)
         self._connection = ServerConnection(self.address, ref=False, is_monitor=True)
-        self._last_id += 1
-        self._connection.id = self._last_id
+        self._last_connection_id += 1
+        self._connection.id = self._last_connection_id
         return self._connection
 
     def _is_awaited(self, connection: ServerConnection | None, previous: ServerDescription) -> bool:
@@ -252,10 +252,10 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         limit = self._settings.connection.connect_timeout
         timeout = None if limit is None else limit + self._settings.heartbeat_frequency  # as SM-69 requires
         request_id = next_request_id()
-        started = _clock.monotonic()
+        start_time = _clock.monotonic()
         buffers = encode_op_msg(request_id, EXHAUST_ALLOWED, bson.encode(command))
         reply = connection.exchange(request_id, buffers, timeout, bson.decode)
-        return read_hello(reply, _clock.monotonic() - started)
+        return read_hello(reply, _clock.monotonic() - start_time)
 
     def _build_hello_command(self) -> DocumentDict:
         api: Document = self._settings.connection.server_api

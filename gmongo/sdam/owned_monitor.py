@@ -30,7 +30,7 @@ class OwnedMonitor(ABC, Generic[Owner]):
 
     @abstractmethod
     def stop(self) -> None:
-        """Stop the greenlet, without a switch."""
+        """Stop the greenlet. Do not switch greenlets."""
 
     def _owner_was_deleted(self, _reference: object) -> None:
         # Garbage collection may run in any thread and in a critical section, so the event loop

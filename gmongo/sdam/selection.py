@@ -68,12 +68,12 @@ def find_suitable_servers(
 def _find_suitable_among(
     topology: SelectableTopology, selector: Selector, servers: list[ServerDescription]
 ) -> list[ServerDescription]:
-    kind = topology.topology_type
-    if kind in (TOPOLOGY_TYPE.Single, TOPOLOGY_TYPE.LoadBalanced):
+    topology_type = topology.topology_type
+    if topology_type in (TOPOLOGY_TYPE.Single, TOPOLOGY_TYPE.LoadBalanced):
         return servers
-    if kind == TOPOLOGY_TYPE.Sharded:  # a known server may not be a mongos
+    if topology_type == TOPOLOGY_TYPE.Sharded:  # a known server may be of another type
         return [server for server in servers if server.server_type == SERVER_TYPE.Mongos]
-    if kind in (TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWithPrimary):
+    if topology_type in (TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWithPrimary):
         return _find_suitable_members(topology, selector, servers)
     return []
 
@@ -82,14 +82,14 @@ def _find_suitable_members(
     topology: SelectableTopology, selector: Selector, servers: list[ServerDescription]
 ) -> list[ServerDescription]:
     mode = selector.mode
-    primary = [server for server in servers if server.server_type == SERVER_TYPE.RSPrimary]
-    if mode == _PRIMARY or (mode == _PRIMARY_PREFERRED and primary):
-        return primary
+    primaries = [server for server in servers if server.server_type == SERVER_TYPE.RSPrimary]
+    if mode == _PRIMARY or (mode == _PRIMARY_PREFERRED and primaries):
+        return primaries
     secondaries = [server for server in servers if server.server_type == SERVER_TYPE.RSSecondary]
     if mode == _NEAREST:
-        return _find_matching(topology, selector, [*primary, *secondaries])
+        return _find_matching(topology, selector, [*primaries, *secondaries])
     matching = _find_matching(topology, selector, secondaries)
-    return primary if not matching and mode == _SECONDARY_PREFERRED else matching
+    return primaries if not matching and mode == _SECONDARY_PREFERRED else matching
 
 
 def _find_matching(
@@ -112,7 +112,7 @@ def filter_by_tags(servers: list[ServerDescription], tag_sets: Sequence[Document
 def filter_by_staleness(
     topology: SelectableTopology, max_staleness: int, servers: list[ServerDescription]
 ) -> list[ServerDescription]:
-    """Return the servers whose estimated staleness is at most `max_staleness` seconds. -1 means no limit."""
+    """Omit servers whose estimated staleness exceeds `max_staleness` seconds. -1 means no limit."""
     if max_staleness == -1:
         return servers
     known, newest_write, primary_lag = topology.known_servers, 0.0, None

@@ -14,7 +14,7 @@ class Server:
         self.address = address
         self.pool = pool
         self.monitor = monitor
-        self.supports_retryable_writes = monitor is None  # the topology updates the attribute after each check
+        self.supports_retryable_writes = monitor is None  # each new description updates the attribute
 
     def request_check(self) -> None:
         if self.monitor is not None:

@@ -75,7 +75,7 @@ class ServerDescription:
     Specification: Server Discovery and Monitoring, "ServerDescription".
 
     :param address: address of the server: host and port.
-    :param hello: reply to the last hello; None makes the server Unknown.
+    :param hello: reply to the last hello; None makes the type Unknown, unless `server_type` is set.
     :param round_trip_time: average round trip time in seconds.
     :param error: error that made the server Unknown.
     :param min_round_trip_time: minimum of the last ten round trip times in seconds.
@@ -140,7 +140,7 @@ class ServerDescription:
         "Minutes after which the server deletes an unused session; None without sessions.",
     )
     cluster_time: Document | None = _hello_field("$clusterTime", "Cluster time of the hello reply.")
-    last_update_time: float = read_only("_last_update_time", "Time of the last check (:mod:`gmongo._clock`).")
+    last_update_time: float = read_only("_last_update_time", "Time of the last hello or error (:mod:`gmongo._clock`).")
     round_trip_time: float | None = read_only("_round_trip_time", "Average round trip time in seconds.")
     min_round_trip_time: float = read_only(
         "_min_round_trip_time", "Minimum of the last ten round trip times in seconds; 0 with fewer than two times."
@@ -149,13 +149,13 @@ class ServerDescription:
         "_topology_version", "Topology version, whose counter orders the replies of one server process."
     )
     error: BaseException | None = read_only("_error", "Error that made the server Unknown.")
-    is_server_type_known: bool = read_only("_is_server_type_known", "True if the last check succeeded.")
+    is_server_type_known: bool = read_only("_is_server_type_known", "True if the server type is not Unknown.")
     is_writable: bool = read_only("_is_writable", "True if the server accepts writes.")
     retryable_writes_supported: bool = read_only("_retryable_writes_supported", "True if writes may be retried.")
     is_readable: bool = read_only("_is_readable", "True if the server accepts reads.")
 
     def to_unknown(self, error: BaseException | None = None) -> ServerDescription:
-        """Return a description of the server with the type Unknown, and the topology version of the error reply.
+        """Return a description of type Unknown, with the topology version of the error reply or None.
 
         :param error: error that made the server Unknown, or None.
         """

@@ -20,9 +20,9 @@ from gmongo.wire.timeout import Seconds, limit_text
 
 Result = TypeVar("Result")
 
-# Maximum number of cache entries, one for each read preference. A new topology description clears the cache.
-_CHOICES_KEPT = 64
-_NEGLIGIBLE_SECONDS = 0.001  # seconds by which two time limits may differ
+# Maximum number of cache entries, one for each selector. A new topology description clears the cache.
+_MAX_CACHED_CHOICES = 64
+_NEGLIGIBLE_SECONDS = 0.001  # time limits with a smaller difference count as equal
 
 
 class Selectable(Protocol):
@@ -82,7 +82,7 @@ class ServerSelector:
     def _select_uncached(
         self, topology: Selectable, request: SelectionRequest, deadline: float | None, deprioritized: frozenset[Address]
     ) -> Server:
-        """Select a server without the cache, and log the selection if logging is active."""
+        """Select a server without reading the cache, and log the selection if logging is active."""
         log = self._events if self._is_logged() else None
         if log:
             log.started(request, topology.description)
@@ -121,24 +121,24 @@ class ServerSelector:
         self._choices.clear()
 
     def wake_waiters(self, description: TopologyDescription) -> None:
-        """Let all waiters repeat their selection, in order of arrival and without a switch."""
+        """Let all waiters repeat their selection in order of arrival. Do not switch greenlets."""
         self._queue.hand_over_to_all(description)
 
     def fail_waiters(self, make_error: Callable[[], Exception]) -> None:
-        """Raise a new error in each waiting greenlet, without a switch."""
+        """Let each waiting greenlet raise a new error. Do not switch greenlets."""
         self._choices.clear()
         self._queue.evict(make_error)
 
     def _find_suitable(
         self, topology: Selectable, selector: Selector, deprioritized: frozenset[Address]
     ) -> list[Server]:
-        """Return the suitable servers in the latency window, and cache these servers."""
+        """Return, and possibly cache, the suitable servers in the latency window."""
         topology.description.check_compatible()
         custom_selector = self._settings.server_selector
         suitable = topology.description.apply_selector(selector, None, custom_selector, deprioritized)
         servers = [topology.servers[server.address] for server in suitable if server.address in topology.servers]
         if servers and not deprioritized and custom_selector is None:
-            if len(self._choices) >= _CHOICES_KEPT:
+            if len(self._choices) >= _MAX_CACHED_CHOICES:
                 self._choices.clear()
             self._choices[id(selector)] = selector, servers[0] if len(servers) == 1 else None, servers
         return servers
@@ -155,7 +155,7 @@ class ServerSelector:
                 lambda: self._find_suitable(topology, request.selector, deprioritized),
                 end,
                 lambda: _explain_failure(topology.description, request.selector, _describe_checks(topology)),
-                request.operation,
+                request.operation_name,
             )
         except Exception as error:
             if log:
@@ -185,7 +185,7 @@ class ServerSelector:
                     return result
                 seconds_left = end - _clock.monotonic()
                 if seconds_left <= 0:
-                    # `sleep` raises no timeout if a topology change arrives in the same loop iteration.
+                    # `sleep` does not raise if the timeout coincides with a topology change.
                     raise self._make_timeout_error(topology, explain_failure(), limit, end)
                 topology.request_checks()
                 waiter.sleep(seconds_left, lambda: self._make_timeout_error(topology, explain_failure(), limit, end))
@@ -200,12 +200,12 @@ class ServerSelector:
     def _make_timeout_error(
         self, topology: Selectable, reason: str, limit: float, end: float
     ) -> ServerSelectionTimeoutError:
-        """Return the error for a wait with a limit of `limit` seconds that ended at the time `end`."""
+        """Return the error for a wait of at most `limit` seconds, which ended at the time `end`."""
         timeout, description = self._settings.server_selection_timeout, topology.description
         if limit < timeout - _NEGLIGIBLE_SECONDS:
             timeout = max(0.0, round(limit, 3))
         option = f" of {limit_text(end)}" if isinstance(end, Seconds) else " (serverSelectionTimeoutMS)"
-        # TLS may be the cause. A server without TLS interprets a TLS handshake as the start of a message, and waits.
+        # If a server has no TLS, it reads the TLS handshake as the start of a message, and waits.
         is_connecting = topology.servers and not description.has_known_servers
         tls_hint = ", connecting with TLS" if self._settings.connection.tls and is_connecting else ""
         return ServerSelectionTimeoutError(
@@ -220,12 +220,12 @@ def choose_less_busy(servers: list[Server]) -> Server:
 
 
 def _describe_checks(topology: Selectable) -> list[str]:
-    """Return the stage and the duration of the first check of each server, if this check is in progress."""
+    """Return a text for each server whose first check is in progress: the stage and its duration."""
     return [
         progress
         for address, server in topology.servers.items()
-        if (known := topology.description.get(address))
-        and known.error is None
+        if (description := topology.description.get(address))
+        and description.error is None
         and server.monitor is not None
         and (progress := server.monitor.progress)
     ]

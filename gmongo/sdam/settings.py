@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from gmongo.sdam.server_description import ServerDescription
 
 MIN_HEARTBEAT_FREQUENCY = 0.5  # Seconds. Applications cannot change the minimum (SM-34, SM-35).
-SRV_RESCAN_INTERVAL = 60.0  # Seconds between two DNS queries.
+SRV_RESCAN_INTERVAL = 60.0  # Minimum seconds from a successful DNS query to the next query.
 
 
 class SrvRecords(Protocol):
     """SRV records of the host name in a ``mongodb+srv`` URI."""
 
     def verified_hosts(self) -> tuple[Sequence[Address], int]:
-        """Query DNS for the SRV records. Return the verified hosts, and the time to live of the records in seconds."""
+        """Query DNS for the SRV records. Return the allowed hosts and the time to live in seconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +45,10 @@ class TopologySettings:
     # function that queries DNS for the seeds, and returns complete settings. None if the seeds are known
     resolve: Callable[[TopologySettings], TopologySettings] | None = None
     srv_max_hosts: int = 0  # Maximum number of hosts from SRV records. 0 means no limit.
-    srv_rescan_interval: float = SRV_RESCAN_INTERVAL  # Minimum time between SRV queries.
-    # Callback with the address and the establishment time of each new connection.
+    srv_rescan_interval: float = SRV_RESCAN_INTERVAL  # Minimum time after a successful SRV query.
+    # Callback that receives the address and the establishment duration of each new connection.
     connection_made: Callable[[Address, float], None] | None = None
-    silent: bool = False  # True if the client logs nothing and statistics omit the client
+    silent: bool = False  # True if the client logs nothing, and if statistics omit the client
     pool: PoolSettings = field(default_factory=PoolSettings)
     connection: ConnectionSettings = field(default_factory=ConnectionSettings)
     topology_id: ObjectId = field(default_factory=ObjectId)

@@ -30,7 +30,7 @@ class SrvOwner(Protocol):
 class SrvMonitor(OwnedMonitor[SrvOwner]):
     """Monitor that queries DNS repeatedly, and reports the results to its owner.
 
-    If the settings have no seeds yet, the monitor first queries DNS for the seeds, and stops if the query fails.
+    If the seeds are unknown, the monitor first queries DNS for them, and stops if this query fails.
     """
 
     def __init__(self, settings: TopologySettings, owner: SrvOwner) -> None:

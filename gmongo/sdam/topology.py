@@ -70,9 +70,9 @@ class Topology:
         self.servers: dict[Address, Server] = {}
         self.selector = ServerSelector(settings)
         self._srv_monitor: SrvMonitor | None = None
-        # Hub of the thread that uses the client. None before the first use, after a close, and after a fork.
+        # Hub of the client's thread. None before the first use in this process, and after a close.
         self.hub: Hub | None = None
-        self.epoch = 0  # number of forks since the creation of the client
+        self.epoch = 0  # number of forks from the process that created the client to this process
         self._opened = False
         self.closed = False
         register_after_fork(self)
@@ -85,7 +85,7 @@ class Topology:
         if self.hub is hub:
             return
         self.check_thread()
-        # Critical section to the end of the block: if `hub` is set, other greenlets may wait for the monitors.
+        # Critical section to the end of `with`: if `hub` is set, greenlets may wait for the monitors.
         self.hub = hub
         with self._delivery:
             if self._opened:
@@ -147,8 +147,8 @@ class Topology:
         """Stop all greenlets and close all pools. Operations in progress may continue for 10 seconds."""
         if self.closed:
             return
-        # Critical section to the end of the block. Without servers, later checks and errors have no effect. Without a
-        # hub, the next use of the client calls `open`, which raises InvalidOperation.
+        # Critical section to the end of `with`. Without servers, checks and errors have no effect.
+        # Without a hub, the next use of the client calls `open`, which raises InvalidOperation.
         self.closed = True
         self.hub = None
         record, events = self._delivery.record, self._events
@@ -173,7 +173,7 @@ class Topology:
         self._delivery.deliver()
 
     def mark_forked(self) -> None:
-        """Mark the resources of the parent process in a forked child, before any greenlet runs, and without I/O."""
+        """Mark the resources as inherited in a forked child before any greenlet runs, without I/O."""
         # Copies of the parent's greenlets detect the changed epoch. Without a hub, the next
         # operation creates new monitors and resets the pools.
         self.hub = None
@@ -219,8 +219,8 @@ class Topology:
         error = description.error
         if error is not None:
             self.history.record_failed_check(description)
-        # Critical section: if greenlets switched between the change to Unknown and the clear, an
-        # operation with a selected server could check out an old connection.
+        # Critical section: if greenlets switched before the clear of the pool, an operation with a
+        # selected server could check out an old connection.
         with self._delivery:
             self.apply(description, error, interrupt=isinstance(error, NetworkTimeout))
         self._delivery.deliver(wait=False)  # a monitor does not wait for listener calls of other greenlets
@@ -269,23 +269,23 @@ class Topology:
 
     def handle_error(self, connection: Connection, error: BaseException, during_handshake: bool = False) -> None:
         """Apply a connection error to the topology, unless the error is stale."""
-        # Critical section: if greenlets switched after the check for staleness, an old error could
-        # replace the result of a newer check.
+        # Critical section: if greenlets switched after the test for staleness, an old error could
+        # replace the result of a newer server check.
         with self._delivery:
             application_errors.handle_error(self, connection, error, during_handshake)
         self._delivery.deliver_after(error)
 
     def advance_cluster_time(self, cluster_time: Document) -> None:
-        """Store a checked cluster time for later commands, if this time is newer than the stored time."""
+        """Store a validated cluster time for later commands, if it is newer than the stored time."""
         stored_time = self.cluster_time
         if stored_time is None or cluster_time["clusterTime"] > stored_time["clusterTime"]:
             self.cluster_time = cluster_time
 
     def apply(self, new: ServerDescription, clear_cause: BaseException | None = None, interrupt: bool = False) -> None:
-        """Apply a new server description to the topology description, servers and pool. Does not switch greenlets.
+        """Apply a server description to the topology, servers and pool. Do not switch greenlets.
 
-        If `clear_cause` is not None, clear the pool. `interrupt` also interrupts the connections in
-        use.
+        If `clear_cause` is not None, clear the pool. If `interrupt` is also True, interrupt the
+        connections in use.
         """
         previous = self.description.get(new.address)
         if previous is None or is_stale(previous.topology_version, new.topology_version, equal_is_stale=False):

@@ -103,12 +103,12 @@ class TopologyDescription:
 
     @property
     def known_servers(self) -> list[ServerDescription]:
-        """Servers whose last check succeeded."""
+        """Servers whose type is not Unknown."""
         return [server for server in self._servers.values() if server.is_server_type_known]
 
     @property
     def has_known_servers(self) -> bool:
-        """True if the last check of at least one server succeeded."""
+        """True if the type of at least one server is not Unknown."""
         return any(server.is_server_type_known for server in self._servers.values())
 
     @property
@@ -142,7 +142,7 @@ class TopologyDescription:
         return bool(self.apply_selector(selector))
 
     def has_writable_server(self) -> bool:
-        """Return True if a server accepts writes."""
+        """Return True if at least one server is suitable for writes."""
         return bool(self.apply_selector(WRITABLE))
 
     def apply_selector(
@@ -155,8 +155,8 @@ class TopologyDescription:
         """Return the servers that are suitable for a selector and are in the latency window.
 
         :param selector: a read preference, or :data:`~gmongo.sdam.selection.WRITABLE`.
-        :param address: address of the only server that this method may return; None means all
-            servers.
+        :param address: address of the only server that this method may return, even if the server
+            does not match the selector; None means all servers.
         :param custom_selector: function of the application that filters the list of suitable servers.
         :param deprioritized_servers: addresses of servers that are returned only if no other server
             is suitable.
@@ -200,8 +200,8 @@ class TopologyDescription:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TopologyDescription):
             return NotImplemented
-        same_kind = self._topology_type == other._topology_type
-        return same_kind and self._replica_set_name == other._replica_set_name and self._servers == other._servers
+        has_same_type = self._topology_type == other._topology_type
+        return has_same_type and self._replica_set_name == other._replica_set_name and self._servers == other._servers
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -227,8 +227,8 @@ def initial_description(settings: TopologySettings) -> TopologyDescription:
     return TopologyDescription(kind, servers, settings.replica_set_name, None, None, settings)
 
 
-def _find_session_timeout(data_bearing: list[ServerDescription]) -> int | None:
-    timeouts = [server.logical_session_timeout_minutes for server in data_bearing]
+def _find_session_timeout(data_bearing_servers: list[ServerDescription]) -> int | None:
+    timeouts = [server.logical_session_timeout_minutes for server in data_bearing_servers]
     known = [timeout for timeout in timeouts if timeout is not None]
     return min(known) if known and len(known) == len(timeouts) else None
 

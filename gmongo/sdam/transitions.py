@@ -23,7 +23,7 @@ _NULL_ID = ObjectId("0" * 24)
 
 
 def is_stale(current: Document | None, new: Document | None, equal_is_stale: bool) -> bool:
-    """Return True if the topology version `new` is older than `current`, or equal if `equal_is_stale`.
+    """Return True if `new` is older than `current`, or is equal and `equal_is_stale` is True.
 
     Return False if a topology version is missing, or if the versions come from different server
     processes.
@@ -55,7 +55,7 @@ def replace_srv_hosts(
 
 
 def _make_election_key(election_id: ObjectId | None, set_version: int | None) -> tuple[ObjectId, int]:
-    """Return a key that orders elections from old to new. A missing value sorts before all other values."""
+    """Return a key that orders elections from old to new. A missing ID or version sorts first."""
     return election_id or _NULL_ID, -1 if set_version is None else set_version
 
 

@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     register(audit)
     try:
         status = run_program(options.module, options.program, options.arguments)
-    finally:  # the report also follows an exception of the program
+    finally:  # write the report even if the program raises an exception
         write(audit, options.output, options.json)
     return _FINDINGS_STATUS if options.check and status == 0 and not audit.is_clean else status
 

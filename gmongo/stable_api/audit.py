@@ -24,8 +24,8 @@ class Audit(CommandListener):
     """Command listener that finds commands outside of API version 1, and deprecated commands.
 
     ``MongoClient(event_listeners=[audit])`` audits one client. ``gmongo.monitoring.register(audit)``
-    audits all clients that the application creates later. The clients need no ``server_api``. If a
-    command has secret content, such as ``createUser``, the audit checks only the name of the command.
+    audits all clients that the application creates later. The clients need no ``server_api``. The
+    audit checks only the names of ``createUser`` and of other commands with secret content.
 
     :ivar commands: the number of audited commands.
     """
@@ -42,7 +42,7 @@ class Audit(CommandListener):
 
     @property
     def is_clean(self) -> bool:
-        """True if no audited command would fail with ``strict=True`` and ``deprecation_errors=True``."""
+        """True if no finding hinders the use of ``strict=True`` and ``deprecation_errors=True``."""
         return not any(finding.hinders for finding in self._findings.values())
 
     def report(self) -> str:

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 
 class CommandFacts(NamedTuple):
-    """Parameters of a command inside and outside of API version 1, and the first MongoDB version with the command."""
+    """Parameters of a command inside and outside of API version 1."""
 
     inside: frozenset[str]
     outside: frozenset[str]
-    since: str
+    since: str  # first MongoDB version in which API version 1 contains the command
 
 
 def _name_set(text: str) -> frozenset[str]:
@@ -92,7 +92,7 @@ COMMANDS = {
 # Alias of a command that the server accepts -> name of the command.
 ALIASES = {"findandmodify": "findAndModify", "deleteIndexes": "dropIndexes"}
 
-# Deprecated commands of API version 1. MongoDB has deprecated only a command for tests.
+# Deprecated commands of API version 1. MongoDB has deprecated only one command, which is for tests.
 DEPRECATED_COMMANDS = frozenset({"testDeprecation"})
 
 # Aggregation stages outside of API version 1. The stage $collStats is part of API version 1 only with

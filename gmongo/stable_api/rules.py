@@ -26,8 +26,8 @@ class Remark(NamedTuple):
 
     :param verdict: the verdict on the command or the part.
     :param command: the name of the command.
-    :param part: the parameter, stage, index type or operator; empty for the command itself.
-    :param advice: a replacement for the command or the part, or a reason. The advice may be empty.
+    :param part: parameter, stage, operator, index type or index option; empty for the command itself.
+    :param advice: advice on a replacement, or the reason for the verdict. The advice may be empty.
     """
 
     verdict: Verdict
@@ -57,7 +57,7 @@ class Finding:
 
 
 def remarks_on(name: str, command: Document) -> Iterator[Remark]:
-    """Yield all remarks on a command. The command is empty if its content is secret."""
+    """Yield all remarks on a command. `command` is empty if the content of the command is secret."""
     canonical = facts.ALIASES.get(name, name)
     command_facts = facts.COMMANDS.get(canonical)
     if command_facts is None:
@@ -89,13 +89,13 @@ def _pipeline_remarks(name: str, command: Document) -> Iterator[Remark]:
 def _stage_remarks(name: str, pipeline: object) -> Iterator[Remark]:
     """Check the stages of a pipeline and of its nested pipelines."""
     for stage in _documents_in(pipeline):
-        for operator, content in stage.items():
-            if operator in facts.STAGES_OUTSIDE:
-                yield Remark(Verdict.OUTSIDE, name, f"stage {operator}")
-            elif operator == "$collStats":
+        for stage_name, content in stage.items():
+            if stage_name in facts.STAGES_OUTSIDE:
+                yield Remark(Verdict.OUTSIDE, name, f"stage {stage_name}")
+            elif stage_name == "$collStats":
                 yield from _coll_stats_remarks(name, content)
             else:
-                for inner in _inner_pipelines(operator, content):
+                for inner in _inner_pipelines(stage_name, content):
                     yield from _stage_remarks(name, inner)
 
 
@@ -105,12 +105,12 @@ def _coll_stats_remarks(name: str, content: object) -> Iterator[Remark]:
             yield Remark(Verdict.OUTSIDE, name, f"stage $collStats with {field}", "only count is in API version 1")
 
 
-def _inner_pipelines(operator: str, content: object) -> list[object]:
+def _inner_pipelines(stage_name: str, content: object) -> list[object]:
     if not isinstance(content, Mapping):
         return []
-    if operator == "$facet":
+    if stage_name == "$facet":
         return list(content.values())
-    return [content.get("pipeline")] if operator in ("$lookup", "$unionWith") else []
+    return [content.get("pipeline")] if stage_name in ("$lookup", "$unionWith") else []
 
 
 def _operator_remarks(name: str, value: object) -> Iterator[Remark]:
@@ -133,7 +133,7 @@ def _make_operator_check(*fields: str) -> Callable[[str, Document], Iterator[Rem
 
 
 def _make_filter_check(field: str) -> Callable[[str, Document], Iterator[Remark]]:
-    """Return a function that checks the filters in a write command. The parameter `field` contains the statements."""
+    """Return a function that checks the filters in the parameter `field` of a write command."""
     return lambda name, command: _operator_remarks(
         name, [each.get("q", each.get("filter")) for each in _documents_in(command.get(field))]
     )
@@ -158,7 +158,7 @@ def _explain_remarks(name: str, command: Document) -> Iterator[Remark]:
 
 
 def _documents_in(value: object) -> list[Document]:
-    """Return the documents in a list. The server rejects elements that are not documents."""
+    """Return the documents in a list. Omit all other elements, because the server rejects them."""
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
         return []
     return [each for each in value if isinstance(each, Mapping)]

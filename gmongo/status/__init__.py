@@ -5,8 +5,8 @@ state (:func:`publish`). Each request reads the current state: servers, pools, o
 greenlets, and recent events. The page contains no secrets and no documents. The page shows texts of
 queries only if `query_text` is True.
 
-The page shows the names of hosts, databases and collections. Protect the page like other pages for
-operators.
+The page shows the names of hosts, databases and collections. Protect the page like other
+administration pages.
 """
 
 from __future__ import annotations

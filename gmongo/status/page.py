@@ -32,8 +32,8 @@ class StatusPage:
         app.wsgi_app = DispatcherMiddleware(app.wsgi_app, {"/debug/mongodb": StatusPage()})
 
     The page has no access control, so the application must protect the page. The page answers only
-    GET and HEAD requests, changes no state, sends no command to servers, and contains no secrets or
-    documents.
+    GET and HEAD requests, changes no state, sends no command to servers, and contains no secrets.
+    The page contains user data only if `query_text` is True.
 
     :param directory: the directory in which processes publish their states (see :func:`~gmongo.status.publish`). The
         page shows all states in the directory. None (the default) shows only this process.

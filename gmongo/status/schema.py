@@ -61,7 +61,7 @@ _STATE_WITH_TEXT = {**_STATE, "clients": [{**_CLIENT, "slow": [{**_SLOW_OPERATIO
 
 
 def select_fields(state: object, query_text: bool) -> DocumentDict:
-    """Return a copy of the schema's fields in a state. Raise ValueError if the state is malformed.
+    """Copy the fields of the schema from a state. Raise ValueError if the state is malformed.
 
     If `query_text` is True, the copy includes the text of slow operations.
     """

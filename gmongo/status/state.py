@@ -20,15 +20,15 @@ from gmongo.status.schema import select_fields
 from gmongo.wire.address import address_text
 from gmongo.wire.message import next_request_id
 
-_MAX_OPERATIONS = 200  # maximum number of operations of each client
+_MAX_OPERATIONS = 200  # maximum number of operations in the state of a client
 
 
 def process_state(query_text: bool = False) -> DocumentDict:
     """Return the state of the clients in this process as JSON values, without I/O. Any thread may call this function.
 
     The mapping has ``process`` (the process ID), ``version`` (of gmongo), ``requests`` and
-    ``clients``. ``requests`` is the number of sent requests (including heartbeats) plus the number of
-    calls of this function. An open client has these fields, with times in milliseconds:
+    ``clients``. ``requests`` is the number of used request IDs: one for each request, heartbeat, bulk
+    write and call of this function. An open client has these fields, with times in milliseconds:
 
     - ``number``: the number of the client, in the order in which the process created its clients.
     - ``application``: the option ``appName``.
@@ -44,13 +44,13 @@ def process_state(query_text: bool = False) -> DocumentDict:
     """
     executors = sorted((each for each in list_forkables() if _is_shown(each)), key=lambda each: each.number)
     clients = [_client_state(each) for each in executors]
-    # Request IDs are consecutive numbers from 1, so a new request ID is the number of requests.
+    # Request IDs are consecutive numbers from 1, so a new request ID is the number of used IDs.
     state = {"process": os.getpid(), "version": __version__, "requests": next_request_id(), "clients": clients}
     return select_fields(state, query_text)
 
 
 def _is_shown(candidate: object) -> TypeGuard[Executor]:
-    """Return True for the executor of an open client, except an internal client with plaintext."""
+    """Return True for the executor of an open client, unless the client is silent."""
     return isinstance(candidate, Executor) and not (candidate.topology.closed or candidate.topology.settings.silent)
 
 

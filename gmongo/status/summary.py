@@ -30,7 +30,7 @@ def summary(states: list[DocumentDict]) -> DocumentDict:
     - ``in``: the IDs of the processes that have the problem.
     - ``count``: the number of clients or operations that have the problem.
     - ``sinceMS``: the age of the problem in milliseconds, or None for an unknown age.
-    - ``event`` and ``error``: the event that began the problem, and the error that caused the problem.
+    - ``event`` and ``error``: the event that began the problem, and a text about the cause.
     """
     clients = [client for state in states for client in state["clients"]]
     pools = [server["pool"] for client in clients for server in client["servers"] if server["pool"]]
@@ -71,9 +71,9 @@ def _problems(state: DocumentDict) -> Iterator[DocumentDict]:
 
 
 def _new_problem(
-    kind: str, server: str = "", count: int = 1, since: float | None = None, event: str = "", error: str = ""
+    kind: str, server: str = "", count: int = 1, age: float | None = None, event: str = "", error: str = ""
 ) -> DocumentDict:
-    return {"what": kind, "server": server, "count": count, "sinceMS": since, "event": event, "error": error}
+    return {"what": kind, "server": server, "count": count, "sinceMS": age, "event": event, "error": error}
 
 
 def _primary_problems(client: DocumentDict) -> Iterator[DocumentDict]:
@@ -84,7 +84,7 @@ def _primary_problems(client: DocumentDict) -> Iterator[DocumentDict]:
 
 def _server_problems(client: DocumentDict) -> Iterator[DocumentDict]:
     for server in client["servers"]:
-        # The first heartbeat of an Unknown server without an error has not ended.
+        # If an Unknown server has no error, its first heartbeat has not ended.
         if server["type"] == "Unknown" and server["error"]:
             events = [each for each in client["history"] if each["server"] == server["address"]]
             changes = [each for each in events if each["what"] != "check failed"]
@@ -94,7 +94,7 @@ def _server_problems(client: DocumentDict) -> Iterator[DocumentDict]:
 
 def _latest_event(events: list[DocumentDict]) -> DocumentDict:
     """Return the age and the kind of the latest event, as keyword arguments for :func:`_new_problem`."""
-    return {"since": events[0]["sinceMS"], "event": events[0]["what"]} if events else {}
+    return {"age": events[0]["sinceMS"], "event": events[0]["what"]} if events else {}
 
 
 def _wait_problems(client: DocumentDict) -> Iterator[DocumentDict]:

@@ -33,14 +33,14 @@ _publishers: dict[Path, Publisher] = {}
 def publish(directory: str | os.PathLike[str], query_text: bool = False) -> None:
     """Publish the states of this process and of its forked children in a directory.
 
-    The page and ``python -m gmongo.status DIRECTORY`` read the states. Call this function once, for example where the
-    application creates the client. Later calls with the same directory can only enable `query_text`.
+    `StatusPage` and ``python -m gmongo.status DIRECTORY`` read the states. Call this function once,
+    for example where the application creates the client. Later calls with the same directory can only
+    enable `query_text`. Each process listens on its own Unix socket. Only processes of the same user
+    can open the socket.
 
-    Each process listens on its own Unix socket. Only processes of the same user can open the socket.
-
-    :param directory: the directory, which this function creates. Other users must not have write access.
+    :param directory: the directory (created if missing). Other users must not have write access.
     :param query_text: True to publish the text of slow operations; False by default. Readers omit the text by default.
-    :raises ConfigurationError: the directory belongs to another user, or other users may write to it.
+    :raises ConfigurationError: the directory belongs to another user, or is writable for other users.
     """
     path = Path(directory)
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -52,7 +52,7 @@ def publish(directory: str | os.PathLike[str], query_text: bool = False) -> None
 
 
 def _checked_directory(path: Path) -> Path:
-    """Return the resolved path. Raise ConfigurationError if another user can write to the directory."""
+    """Return the resolved path. Raise ConfigurationError if another user owns or can write it."""
     path = path.resolve()
     status = path.stat()
     if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -71,7 +71,7 @@ class _Server(StreamServer):  # type: ignore[misc]
 
 
 class Publisher:
-    """Publisher of the state of this process, and of forked children, on a socket in a directory."""
+    """Publisher of the state of this process. In a forked child, it publishes the child's state."""
 
     def __init__(self, directory: Path, query_text: bool) -> None:
         self._directory = directory
@@ -126,13 +126,13 @@ def worker_states(directory: str | os.PathLike[str], query_text: bool = False) -
 
     :param directory: the directory of :func:`publish`. If the directory does not exist, the list is empty.
     :param query_text: True to include the text of slow operations, if processes publish the text; False by default.
-    :raises ConfigurationError: the directory belongs to another user, or other users may write to it.
+    :raises ConfigurationError: the directory belongs to another user, or is writable for other users.
     """
     try:
-        sockets = _checked_directory(Path(directory)).glob(f"*{_SOCKET_SUFFIX}")
+        socket_paths = _checked_directory(Path(directory)).glob(f"*{_SOCKET_SUFFIX}")
     except FileNotFoundError:
         return []
-    paths = sorted((each for each in sockets if _is_own_socket(each)), key=lambda each: int(each.stem))
+    paths = sorted((each for each in socket_paths if _is_own_socket(each)), key=lambda each: int(each.stem))
     states = Pool(_MAX_CONNECTIONS).map(lambda path: _fetch_state(path, query_text), paths)
     return [state for state in states if state is not None]
 
@@ -146,18 +146,18 @@ def _is_own_socket(path: Path) -> bool:
     return bool(_ID_PATTERN.fullmatch(path.stem)) and stat.S_ISSOCK(status.st_mode) and status.st_uid == os.getuid()
 
 
-def _has_ended(process: int) -> bool:
+def _has_ended(process_id: int) -> bool:
     try:
-        os.kill(process, 0)
+        os.kill(process_id, 0)
     except OSError as error:  # a PermissionError if the process belongs to another user
         return isinstance(error, ProcessLookupError)
     return False
 
 
 def _fetch_state(path: Path, query_text: bool) -> DocumentDict | None:
-    limit = gevent.Timeout(_REPLY_TIMEOUT)
+    reply_timeout = gevent.Timeout(_REPLY_TIMEOUT)
     try:
-        with limit:
+        with reply_timeout:
             while True:
                 state = select_fields(json.loads(_read_socket(path)), query_text)
                 if str(state["process"]) == path.stem:
@@ -169,7 +169,7 @@ def _fetch_state(path: Path, query_text: bool) -> DocumentDict | None:
             path.unlink(missing_ok=True)
         return None
     except gevent.Timeout as error:
-        if error is not limit:
+        if error is not reply_timeout:
             raise
         return unavailable_state(path.stem, f"does not answer within {_REPLY_TIMEOUT:g} s")
     except OSError as error:
@@ -179,9 +179,9 @@ def _fetch_state(path: Path, query_text: bool) -> DocumentDict | None:
         return unavailable_state(path.stem, f"does not answer with its state: {text}")
 
 
-def unavailable_state(process: str, reason: str) -> DocumentDict:
+def unavailable_state(process_id: str, reason: str) -> DocumentDict:
     """Return a placeholder for the state of a process that sends no state. The field ``error`` shows the reason."""
-    return {"process": process, "error": reason, "clients": []}
+    return {"process": process_id, "error": reason, "clients": []}
 
 
 def _read_socket(path: Path) -> bytes:

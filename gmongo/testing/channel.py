@@ -36,7 +36,7 @@ class Channel:
         return bson.decode(message, _CODEC_OPTIONS)
 
     def is_readable(self) -> bool:
-        """True if the other end has sent bytes that are not read yet, or has closed the connection."""
+        """Return True if the other end has sent unread bytes, or has closed the connection."""
         return bool(self._unread) or bool(select.select([self._socket], [], [], 0)[0])
 
     def close(self) -> None:

@@ -17,11 +17,11 @@ NO_CODE = -1
 class Request:
     """A command that a member received.
 
-    :param name: the name of the command, such as ``find``: the name of the first field of `body`.
-    :param body: all fields of the command. A document sequence is a field whose value is a list of
-        documents.
+    :param name: the name of the command, such as ``find``. The first field of `body` has this name.
+    :param body: all fields of the command. `body` contains each document sequence as a field whose
+        value is a list of documents.
     :param database: the value of ``$db``.
-    :param member: ``host:port`` of the member or mongos that received the command.
+    :param member: ``host:port`` of the member that received the command.
     :param connection: the connectionId of the connection.
     :param repeated: the name of a field that occurs twice in the command; None by default.
     :ivar killed: a function that returns True if the command was killed; None while the command

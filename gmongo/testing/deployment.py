@@ -73,15 +73,15 @@ class Deployment:
 
     :param topology: the topology of the deployment, which :meth:`standalone` and similar methods
         create.
-    :param traits: for each member, the values of ``tags``, ``priority``, ``hidden`` and ``arbiter``
-        that differ from the defaults.
+    :param traits: one mapping for each member, with the values of ``tags``, ``priority``, ``hidden``
+        and ``arbiter`` that differ from the defaults.
     :param load_balanced: True if the members are behind a load balancer.
     :param version: the server version, from ``'4.2'`` to ``'8.2'``. The version determines the
         handshake, the error labels and the supported commands.
     :param users: the passwords by user name. If `users` is not None, clients must authenticate. A
         user with a password belongs to ``admin``. A user whose password is None, such as the subject
         of an X.509 certificate, belongs to ``$external``. The URI contains the credentials of the
-        first user.
+        first user if this user has a password.
     :param oidc_tokens: the user names by OIDC token. If `oidc_tokens` is not empty, clients must
         authenticate.
     :param tls: True for a generated certificate (needs ``trustme``), an ``ssl.SSLContext``, or the
@@ -91,7 +91,7 @@ class Deployment:
     :param parameters: server parameters, such as ``{'requireApiVersion': True}``.
     :param write_concern_modes: the names of custom write concern modes, which are values of ``w``
         besides ``"majority"``.
-    :param port: the port of the first member, or of the load balancer. The other members use the
+    :param port: the port of the first member, or of the load balancer. The other servers use the
         following ports. By default each server uses any free port.
     :param log: True if :attr:`commands` keeps the received commands.
     :raises ValueError: a setting is invalid.
@@ -115,18 +115,18 @@ class Deployment:
         port: int = 0,
         log: bool = True,
     ) -> None:
-        release = parse_version(version)
+        version_numbers = parse_version(version)
         self._topology = topology
         self._traits = traits
         self._port = port
         self._users = dict(users or {})
         self._ca_file = certificates().ca_file if tls is True else None
         self._is_tls = tls is not False
-        sharded = isinstance(topology, Sharded)
+        is_sharded = isinstance(topology, Sharded)
         self._cluster = Cluster(
-            version=release,
+            version=version_numbers,
             topology=topology,
-            store=Store(version=release[:2], replicated=topology.has_cluster_time, sharded=sharded),
+            store=Store(version=version_numbers[:2], replicated=topology.has_cluster_time, sharded=is_sharded),
             users=Users(users, oidc_tokens),
             parameters=Parameters({**_create_auth_parameters(users, oidc_tokens), **(parameters or {})}),
             tls=create_server_context(tls),
@@ -160,14 +160,14 @@ class Deployment:
         election_delay: float = 0.1,
         **settings: Any,
     ) -> Deployment:
-        """Create a replica set. The first member becomes the first primary.
+        """Create a replica set. The first member with the highest priority becomes the first primary.
 
         :param members: the number of members with data, including hidden members.
         :param name: the name of the replica set.
         :param arbiters: the number of additional members without data.
         :param hidden: the number of hidden members. The last members with data are hidden.
-        :param tags: the tags of the first members; all other members have no tags.
-        :param priorities: the priorities of the first members; all other members have priority 1.
+        :param tags: the tag sets of the first members, in order; all other members have no tags.
+        :param priorities: the priorities of the first members, in order. The default priority is 1.
         :param election_delay: seconds between the loss of a primary and the next election.
         :param settings: see :class:`Deployment`.
         :raises ValueError: no member can become primary, or a setting is invalid.
@@ -198,7 +198,7 @@ class Deployment:
         """Create several mongos behind a load balancer. Each mongos has its own ``serviceId``.
 
         The URI has the address of the load balancer. The members also accept connections from other
-        load balancers, with the PROXY protocol.
+        load balancers that use the PROXY protocol.
 
         :param services: the number of mongos.
         :param settings: see :class:`Deployment`.
@@ -247,7 +247,7 @@ class Deployment:
 
     @property
     def uri(self) -> str:
-        """The connection string, with the first user if there are users, and with TLS options if TLS is required.
+        """The connection string, with the first user's credentials, and with TLS options if required.
 
         :raises RuntimeError: the deployment was not started.
         """
@@ -301,8 +301,8 @@ class Deployment:
         :param data: the data of the fail point, such as
             ``{'failCommands': ['insert'], 'errorCode': 91}``.
         :param member: the member that gets the fail point; None means all members.
-        :raises CommandError: the simulation does not support the fail point or a command in `data`,
-            or `data` is invalid.
+        :raises CommandError: the fail point is not supported, ``failCommands`` contains an unknown
+            command, `mode` is invalid, or `data` is invalid.
         """
         fields = dict(data or {})
         check_commands(fields, list_command_names(self._cluster))
@@ -331,7 +331,7 @@ class Deployment:
         :param burst: the size of a burst in seconds; 1 by default. After idle time, a member
             accepts `burst` times the limit at the same moment.
         :param member: the member that gets the limits; None means all members.
-        :raises ValueError: a limit or `burst` is negative or is not a number.
+        :raises ValueError: a limit or `burst` is not a nonnegative number.
         """
         for name, value in {"requests": requests, "connections": connections, "burst": burst}.items():
             if value is not None:
@@ -366,5 +366,5 @@ def _create_limit_parameters(prefix: str, enabling_parameter: str, rate: float |
 
 
 def _create_auth_parameters(users: Mapping[str, str | None] | None, tokens: Mapping[str, str] | None) -> dict[str, Any]:
-    x509 = ["MONGODB-X509"] if None in (users or {}).values() else []
-    return {"authenticationMechanisms": [*MECHANISMS, *x509, *(["MONGODB-OIDC"] if tokens else [])]}
+    x509_mechanisms = ["MONGODB-X509"] if None in (users or {}).values() else []
+    return {"authenticationMechanisms": [*MECHANISMS, *x509_mechanisms, *(["MONGODB-OIDC"] if tokens else [])]}

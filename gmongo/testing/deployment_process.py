@@ -21,8 +21,8 @@ _CHECK_INTERVAL = 0.01  # seconds
 class DeploymentProcess(RemoteDeployment):
     """A simulated deployment in a separate process.
 
-    The separate process never outlives this process. The class has the API of
-    :class:`~gmongo.testing.Deployment`. Create a deployment with :meth:`standalone`,
+    The separate process ends with this process, even if this process is killed. The class has the
+    API of :class:`~gmongo.testing.Deployment`. Create a deployment with :meth:`standalone`,
     :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`.
     The four methods also accept `start_timeout` and `environment`.
     Alternatively, pass the command-line arguments of ``python -m gmongo.testing`` to the class. Use
@@ -55,8 +55,8 @@ class DeploymentProcess(RemoteDeployment):
     def start(self) -> DeploymentProcess:
         """Start the process, and wait until the deployment accepts connections.
 
-        :raises RuntimeError: the deployment is running already, or is not ready in time. The error
-            message contains the output of the process.
+        :raises RuntimeError: the deployment is running already, or does not start in time. In the
+            second case, the error message contains the output of the process.
         """
         if self._process is not None:
             raise RuntimeError("the deployment is running already")
@@ -83,10 +83,10 @@ class DeploymentProcess(RemoteDeployment):
         deadline = monotonic() + self._start_timeout
         while not self._channel.is_readable():
             if monotonic() > deadline:
-                raise RuntimeError(f"the deployment did not start in time. {_read_output(process)}")
+                raise RuntimeError(f"the deployment did not start in time. {_describe_output(process)}")
             gevent.sleep(_CHECK_INTERVAL)
         if self._channel.receive() is None:
-            raise RuntimeError(f"the deployment did not start. {_read_output(process)}")
+            raise RuntimeError(f"the deployment did not start. {_describe_output(process)}")
 
     def close(self) -> None:
         """End the process, and remove the data of the deployment."""
@@ -99,5 +99,5 @@ class DeploymentProcess(RemoteDeployment):
             process.end()
 
 
-def _read_output(process: TetheredProcess) -> str:
+def _describe_output(process: TetheredProcess) -> str:
     return f"The output of the process was:\n{process.output() or '(nothing)'}"

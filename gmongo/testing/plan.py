@@ -26,7 +26,7 @@ class Plan:
         return deployment
 
     def to_message(self) -> dict[str, Any]:
-        """Return a message for the process of the deployment. If `tls` is True, include the certificate authority."""
+        """Return the plan as a message, with the certificate authority if the setting `tls` is True."""
         tls = self.settings.get("tls", False)
         if isinstance(tls, ssl.SSLContext):
             raise ValueError("tls is an SSLContext, which cannot be sent to another process: use True or paths")

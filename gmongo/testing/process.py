@@ -23,14 +23,14 @@ _MAX_OUTPUT_CHARACTERS = 4000
 class TetheredProcess:
     """A program in a separate process group. The program ends with this process, even if this process is killed.
 
-    :param target: the Python function to call, as ``module:function``, or the absolute path of an
-        executable file.
+    :param target: a Python function (``module:function``) or the absolute path of an executable file.
     :param arguments: the command-line arguments of the program.
     :param scratch: a directory that :meth:`end` removes; by default a new temporary directory.
     :param cwd: the working directory, which is also the first entry of a Python program's module
         search path; by default `scratch`.
     :param environment: environment variables to set in addition to the variables of this process.
-    :param pass_fds: file descriptors that the program inherits with unchanged numbers.
+    :param pass_fds: file descriptors that a Python function inherits with unchanged numbers. An
+        executable file inherits none of the file descriptors.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Fixtures for pytest. pytest loads the plugin automatically if gmongo is installed.
+"""Fixtures for pytest. pytest loads this plugin automatically if gmongo is installed.
 
 `mongodb_server` is one real server or replica set for the whole session. `mongodb_client` is a client
 of this server. `mongodb_database` is an empty database for each test. `virtual_time` is a virtual
@@ -41,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def mongodb_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """One real server for the session, an object with the attribute `uri`.
+    """The real server of the session. The fixture value has the attribute `uri`.
 
     If the environment variable ``MONGODB_URI`` is set, the fixture uses the server of this URI. If
     the variable is not set, the fixture starts a server.
@@ -61,7 +61,7 @@ def mongodb_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
 
 def _require_reply(uri: str) -> None:
     # If the server does not reply, the fixture fails once for the session. Without this check, each
-    # test and each teardown waits for serverSelectionTimeoutMS.
+    # test and each teardown would wait for serverSelectionTimeoutMS.
     from gmongo import MongoClient
     from gmongo.errors import PyMongoError
 
@@ -94,18 +94,18 @@ def mongodb_database(mongodb_client: MongoClient[dict[str, Any]]) -> Iterator[Da
     mongodb_client.drop_database(database.name)
 
 
-def _create_fixture(class_name: str, method: str, description: str) -> Any:
+def _create_fixture(class_name: str, method_name: str, description: str) -> Any:
     """Return a fixture that yields a simulated deployment.
 
     :param class_name: the name of a class of :mod:`gmongo.testing`.
-    :param method: the name of the method that creates the deployment.
+    :param method_name: the name of the method that creates the deployment.
     :param description: the docstring of the fixture.
     """
 
     def fixture() -> Iterator[Any]:
         import gmongo.testing
 
-        with getattr(getattr(gmongo.testing, class_name), method)() as deployment:
+        with getattr(getattr(gmongo.testing, class_name), method_name)() as deployment:
             yield deployment
 
     fixture.__doc__ = description
@@ -140,7 +140,7 @@ mongodb_sharded_cluster_process = _create_fixture(
 def virtual_time() -> Iterator[VirtualTime]:
     """A virtual clock, which jumps to the next timer when all greenlets wait.
 
-    The order of this fixture and the fixtures of simulated deployments has no effect.
+    A test may request this fixture before or after the fixture of a simulated deployment.
     """
     from gmongo.testing import VirtualTime
 

@@ -19,7 +19,7 @@ from gmongo.testing.simulation.member import Member
 from gmongo.testing.simulation.network import Network
 from gmongo.testing.simulation.topologies.replica_set import NO_PRIMARY_MESSAGE
 
-_REPLY_TIMEOUT = 60.0  # seconds. Only the reply to the request "advance" can take seconds
+_REPLY_TIMEOUT = 60.0  # seconds. Only the request "advance" can run for several seconds
 
 Remote = TypeVar("Remote", bound="RemoteDeployment")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -34,7 +34,7 @@ class ControlLine:
         self._request_number = 0
 
     def request(self, name: str, *arguments: Any) -> Any:
-        """Send a request after the reply to the previous request, and return the result in the reply."""
+        """Send one request at a time, and return the result that the reply contains."""
         with self._lock:
             self._request_number += 1
             try:
@@ -65,7 +65,7 @@ class RemoteConnection:
 
 
 def _create_property(name: str) -> property:
-    """Return a property that reads the property `name` of the member in the remote deployment."""
+    """Return a property that reads the attribute `name` of the member in the remote deployment."""
     return property(lambda member: member._facts[name], doc=getattr(Member, name, property()).__doc__)
 
 
@@ -85,7 +85,7 @@ class RemoteMember:
     host = HOST
     alive, reachable, uptime = _create_property("alive"), _create_property("reachable"), _create_property("uptime")
     created, traits = _create_property("created"), _create_property("traits")
-    # The methods that cause faults.
+    # The methods that cause or end faults.
     kill, restart, freeze, thaw, partition, heal, drop_connections = map(
         _create_fault_method, ("kill", "restart", "freeze", "thaw", "partition", "heal", "drop_connections")
     )
@@ -165,7 +165,7 @@ class RemoteNetwork:
 
     @property
     def random(self) -> random.Random | None:
-        """The random number generator that selects the lost replies. The deployment uses a copy of the generator."""
+        """The generator that was set through this object, or None. A copy of the generator selects lost replies."""
         return self._random
 
     @random.setter
@@ -231,7 +231,7 @@ class RemoteDeployment:
 
     @classmethod
     def replica_set(cls: type[Remote], members: int = 3, name: str = "rs0", **settings: Any) -> Remote:
-        """Create a replica set. The first member becomes the first primary.
+        """Create a replica set. The first member with the highest priority becomes the first primary.
 
         :param members: the number of members with data, including hidden members.
         :param name: the name of the replica set.
@@ -287,7 +287,7 @@ class RemoteDeployment:
 
     @property
     def uri(self) -> str:
-        """The connection string, with the first user if there are users, and with TLS options if TLS is required.
+        """The connection string, with the first user's credentials, and with TLS options if required.
 
         :raises RuntimeError: the deployment is not running.
         """
@@ -352,14 +352,14 @@ class RemoteDeployment:
         self._request("advance", seconds)
 
     def fault(self, member: int, name: str, *arguments: Any) -> None:
-        """Cause a fault: call a method of a member, such as ``freeze``.
+        """Cause or end a fault: call a method of a member, such as ``freeze`` or ``thaw``.
 
         :param member: the index of the member in `members`.
         :param name: the name of a method of :class:`~gmongo.testing.simulation.member.Member`.
         :param arguments: the arguments of the method.
         :raises RuntimeError: the deployment is not running.
-        :raises ValueError: the member or the method does not exist, or the method is not possible in
-            the current state of the member.
+        :raises ValueError: the member or the method does not exist, an argument is invalid, or the
+            state of the member forbids the method.
         """
         try:
             self._request("fault", member, name, list(arguments), {})

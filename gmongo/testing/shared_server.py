@@ -22,7 +22,7 @@ class RunningServer(NamedTuple):
 
 @contextmanager
 def start_server(member_count: int) -> Iterator[RunningServer]:
-    """Yield the server of ``MONGODB_URI``, or start a server if the environment variable is not set.
+    """Yield the server of ``MONGODB_URI``. If this variable is not set, start and yield a server.
 
     :param member_count: the number of members of a new replica set; 0 means a standalone.
     """
@@ -36,10 +36,10 @@ def start_server(member_count: int) -> Iterator[RunningServer]:
 
 @contextmanager
 def share_server(folder: Path, member_count: int) -> Iterator[RunningServer]:
-    """Yield the server of the session, which the first process starts. All processes share `folder`.
+    """Yield the server of the session, which the first process starts.
 
     At the end of its ``with`` block, the first process waits until the other processes have left
-    their blocks, and then ends the server.
+    their blocks, and then ends the server. All processes pass the same `folder`.
     """
     uri_file = folder / "mongodb_uri"
     with (folder / "mongodb_start").open("a") as start_lock, (folder / "mongodb_users").open("a") as usage_lock:

@@ -75,7 +75,7 @@ UNSUPPORTED: Mapping[str, str] = {
 
 
 def not_supported(construct: str, detail: str = "") -> CommandError:
-    """Return the error of a construct in `UNSUPPORTED`. `detail` is the part of the command with the construct."""
+    """Return the error of a construct in `UNSUPPORTED`. `detail` describes the unsupported part of the command."""
     part = f" ({detail})" if detail else ""
     message = f"the simulated deployment does not support {construct}{part}; {UNSUPPORTED[construct]} supports it"
     return CommandError(115, "CommandNotSupported", message)

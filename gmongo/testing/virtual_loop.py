@@ -31,7 +31,7 @@ class VirtualLoop:
 
     :param loop: the real loop.
     :param start: the first value of the clock; by default the value of :func:`time.monotonic`.
-    :param date: the time of day at the start, in seconds since 1970; by default the real time of day.
+    :param date: the date and time at the start, in seconds since 1970; by default the real date and time.
     :param in_real_time: True if the clock runs at the speed of real time, and jumps only in
         :meth:`advance`. In this mode, timers wait in real time.
     """
@@ -53,7 +53,7 @@ class VirtualLoop:
         self._waker = loop.timer(0, ref=False)
         self._result_watchers: list[Any] = []  # the watchers with which other threads announce results
         self._thread_count = _count_other_threads()
-        self._last_idle_iteration = -1  # the last iteration of the real loop without an event, or -1 after a jump
+        self._last_idle_iteration = -1  # the number of the last loop iteration without an event, or -1 after a jump
         self._ended = False
         self.io, self.run_callback = loop.io, loop.run_callback  # avoids a slow `__getattr__` in frequent calls
 
@@ -76,7 +76,7 @@ class VirtualLoop:
     now = monotonic
 
     def seconds(self) -> float:
-        """Return the virtual time of day in seconds since 1970."""
+        """Return the virtual date and time in seconds since 1970."""
         return self.monotonic() + self._epoch
 
     def suspend(self, seconds: float) -> None:
@@ -85,7 +85,7 @@ class VirtualLoop:
         self._offset += seconds
 
     def advance(self, seconds: float) -> None:
-        """Advance the clock by `seconds`. Fire each timer that becomes due, at the time of the timer."""
+        """Advance the clock by `seconds`. Each timer that becomes due fires at its own due time."""
         timer = self.timer(seconds, priority=_LOWEST_PRIORITY)
         self._jump_request_count += 1
         try:
@@ -96,7 +96,7 @@ class VirtualLoop:
             self._prepare_next_timer()
 
     def async_(self, ref: bool = True, priority: int | None = None) -> Any:
-        """Return a watcher with which another thread announces a result. The clock does not jump before the result."""
+        """Return a watcher for a result of another thread. The clock does not jump while the watcher is active."""
         watcher = self.real.async_(ref, priority)
         self._result_watchers.append(watcher)
         return watcher
@@ -131,7 +131,7 @@ class VirtualLoop:
             timer.continue_on(self.real, max(0.0, due_time - virtual_now))
 
     def _prepare_next_timer(self) -> None:
-        """Start the idle watcher if the clock may jump. In real time, start a real timer for the next virtual timer."""
+        """Start the idle watcher if the clock may jump. Else, in real time, start a real timer for the next timer."""
         if self._ended:
             return
         while self._queue and self._queue[0][3].entry is not self._queue[0]:
@@ -151,12 +151,12 @@ class VirtualLoop:
 
     def _jump(self) -> None:
         """Jump to the next timer. The idle watcher calls the method in the hub while nothing else can run."""
-        self._result_watchers = [result for result in self._result_watchers if result.active]
+        self._result_watchers = [watcher for watcher in self._result_watchers if watcher.active]
         if self._result_watchers:
             return  # another thread computes a result, which needs real time
-        iteration, last_idle = self.real.iteration, self._last_idle_iteration
+        iteration, last_idle_iteration = self.real.iteration, self._last_idle_iteration
         self._last_idle_iteration = iteration
-        if iteration != last_idle + 1:
+        if iteration != last_idle_iteration + 1:
             time.sleep(_THREAD_WAIT_SECONDS if _count_other_threads() > self._thread_count else _SOCKET_WAIT_SECONDS)
             return  # the real loop polls the sockets, and calls `_jump` again in the next iteration if nothing can run
         self._last_idle_iteration = -1

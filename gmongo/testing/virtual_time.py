@@ -27,9 +27,9 @@ class VirtualTime:
 
     :param start: the first value of :meth:`monotonic` in seconds; by default the value of :func:`time.monotonic`.
     :param date: the first value of :meth:`date`; by default the real date. A date without a time zone is in UTC.
-    :param seed: the seed of all random decisions of the driver and the deployments; 0 by default. Random decisions are
-        server selection, backoff, lost replies, and identifiers of sessions, cursors and documents. If two runs of a
-        program have equal values of `seed`, `start` and `date`, the same events happen in both runs.
+    :param seed: the seed of all random decisions of the driver and the deployments; 0 by default. Random decisions
+        include server selection, backoff, lost replies, and identifiers of sessions, cursors and documents. If two runs
+        of a program have equal values of `seed`, `start` and `date`, the same events happen in both runs.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class VirtualTime:
         The events include heartbeats, elections and timers of the application.
 
         :param seconds: the time by which the clock advances.
-        :raises ValueError: `seconds` is negative or is not a number.
+        :raises ValueError: `seconds` is negative, infinite or not a number.
         :raises RuntimeError: the call is outside the ``with`` block.
         """
         self._get_loop().advance(check_seconds(seconds))
@@ -98,7 +98,7 @@ class VirtualTime:
         All events of the skipped time happen after the call.
 
         :param seconds: the time by which the clock advances.
-        :raises ValueError: `seconds` is negative or is not a number.
+        :raises ValueError: `seconds` is negative, infinite or not a number.
         :raises RuntimeError: the call is outside the ``with`` block.
         """
         self._get_loop().suspend(check_seconds(seconds))

@@ -47,11 +47,11 @@ def missing_package(name: str) -> str | None:
     """Return the pip requirement of a compressor whose module is missing, or None if no module is missing."""
     if name not in _LIBRARIES:
         return None
-    module, package = _LIBRARIES[name]
+    module_name, requirement = _LIBRARIES[name]
     try:
-        importlib.import_module(module)
+        importlib.import_module(module_name)
     except ImportError:
-        return package
+        return requirement
     return None
 
 

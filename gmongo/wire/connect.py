@@ -28,7 +28,7 @@ def connect(
 ) -> Transport:
     """Connect to `address`, without a time limit, and return the connected transport.
 
-    `attach` receives each new transport and each new race, which the caller may interrupt or close.
+    `attach` receives each new transport and each new race. The caller may interrupt or close these objects.
     """
     endpoints = resolve(address, ref)
     if len(endpoints) > 1:
@@ -62,7 +62,7 @@ def make_transport(family: int, ref: bool, tls: Tls | None, host: str) -> Transp
 
 
 def resolve(address: Address, ref: bool) -> list[Endpoint]:
-    """Return the addresses of a host in the order of the resolver.
+    """Return the endpoints (socket family and address) of a host, in the order of the resolver.
 
     For `localhost`, IPv4 addresses are first, because another program may use the same port of ::1.
     """
@@ -94,7 +94,7 @@ def resolve(address: Address, ref: bool) -> list[Endpoint]:
 
 
 def _look_up(host: str, port: int, ref: bool) -> Sequence[AddressInfo] | Exception:
-    """Look up a host in a native thread, or with the resolver that the application configured."""
+    """Return the addresses of a host, or the error. Use a native thread, or the resolver of the application."""
     resolver = get_hub().resolver
     if type(resolver) is Resolver:  # the default resolver would always keep the event loop alive
         return run_in_native_thread(lambda: _getaddrinfo(host, port, 0, _socket.SOCK_STREAM), ref)

@@ -1,7 +1,7 @@
 """Messages of the MongoDB wire protocol: OP_MSG, and OP_QUERY/OP_REPLY for the legacy hello.
 
 The functions do no I/O, and check every length from the network before its use. For invalid data, a
-function raises :class:`~gmongo.errors.ProtocolError`, whose text names the field and the value.
+function raises :class:`~gmongo.errors.ProtocolError`, whose text describes the fault.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MORE_TO_COME = 1 << 1
 EXHAUST_ALLOWED = 1 << 16
 
 HEADER_SIZE = 16
-# Bytes before the body of an OP_MSG: header, flags and section kind.
+# Number of bytes before the body of an OP_MSG: header, flags and section kind.
 BODY_OFFSET = 21
 _JOIN_THRESHOLD = 64 * 1024
 
@@ -37,17 +37,17 @@ _INT32 = struct.Struct("<i")
 _FLAGS = struct.Struct("<I")
 _FLAGS_KIND_AND_SIZE = struct.Struct("<IBi")
 _OP_REPLY_FIELDS = struct.Struct("<iqii")
-# Reads fields of an OP_MSG: length, responseTo, opcode, flags, kind of the first section, size of the
-# first document.
+# Function that returns fields of an OP_MSG: length, responseTo, opcode, flags, kind of the first
+# section, size of the first section.
 read_beginning = struct.Struct("<i4xiiIBi").unpack_from
 
 # Header of a message (16 bytes): length, request ID, responseTo, opcode.
 Header = tuple[int, int, int, int]
 Buffer: TypeAlias = bytes | bytearray | memoryview
-# The encoded body of a reply, and True if the server sends a further reply without a new request.
+# Pair: the encoded body of a reply, and True if the server sends a further reply without a request.
 Reply = tuple[Buffer, bool]
-# The name and the encoded documents of a document sequence section. An insert command has the
-# sequence ``documents``.
+# Pair: the name and the encoded documents of a document sequence section. For example, an insert
+# command has the sequence ``documents``.
 DocumentSequence = tuple[str, Sequence[bytes]]
 
 REQUEST_IDS = range(1, 2**31)
@@ -84,7 +84,7 @@ def encode_single_document_op_msg(
 
 
 def join_buffers(buffers: Iterable[bytes]) -> Iterator[bytes]:
-    """Join small buffers to buffers of at least 64 KiB (except the last), which reduces system calls."""
+    """Join small buffers into buffers of at least 64 KiB (except the last), to save system calls."""
     group: list[bytes] = []
     size = 0
     for buffer in buffers:
@@ -98,12 +98,12 @@ def join_buffers(buffers: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def encode_op_query(request_id: int, namespace: str, body: bytes) -> list[bytes]:
-    """Return the buffers of an OP_QUERY for one document. Only the legacy hello uses OP_QUERY."""
-    target = namespace.encode() + b"\x00"
-    length = HEADER_SIZE + 4 + len(target) + 8 + len(body)
+    """Encode an OP_QUERY that requests one document. Only the legacy hello uses OP_QUERY."""
+    encoded_namespace = namespace.encode() + b"\x00"
+    length = HEADER_SIZE + 4 + len(encoded_namespace) + 8 + len(body)
     # Flag 4 is secondaryOk, which allows any member to reply.
     head = _HEADER.pack(length, request_id, 0, OP_QUERY) + _INT32.pack(4)
-    return [head + target + _INT32.pack(0) + _INT32.pack(-1) + body]
+    return [head + encoded_namespace + _INT32.pack(0) + _INT32.pack(-1) + body]
 
 
 def allows_stream(buffers: Sequence[bytes]) -> bool:
@@ -118,7 +118,7 @@ class OutOfStepError(ProtocolError):
 def decode_header(
     buffer: Buffer, offset: int, max_message_size: int, request_id: int, other_request_id: int | None = None
 ) -> Header:
-    """Return the message header at `offset`. responseTo must be `request_id` or `other_request_id`."""
+    """Return the checked header, whose responseTo is `request_id` or `other_request_id`."""
     header: Header = _HEADER.unpack_from(buffer, offset)
     if not HEADER_SIZE <= header[0] <= max_message_size:
         raise OutOfStepError(f"message length {header[0]} is not between {HEADER_SIZE} and {max_message_size} bytes")
@@ -128,7 +128,7 @@ def decode_header(
 
 
 def decode_reply(opcode: int, payload: memoryview, reply_id: int = 0, request_id: int = 0) -> Reply:
-    """Decode a reply. Its checksum covers the header fields `reply_id` and `request_id` (responseTo)."""
+    """Decode a reply. Only its checksum needs the fields `reply_id` and `request_id` (responseTo)."""
     if opcode != OP_MSG:
         return _decode_op_reply(opcode, payload)
     end = len(payload)

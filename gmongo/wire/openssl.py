@@ -43,7 +43,7 @@ _CERTIFICATE_ERRORS = {
     24: "invalid CA certificate",
     26: "unsupported certificate purpose",
 }
-# Name of a TLS alert -> prefix of this name in the module ``ssl``. Unlisted alerts have the prefix SSLV3.
+# Name of a TLS alert -> prefix of this name in the module ``ssl``. Other alerts get the prefix SSLV3.
 _ALERT_PREFIXES = {"PROTOCOL_VERSION": "TLSV1", "UNKNOWN_CA": "TLSV1", "CERTIFICATE_REQUIRED": "TLSV13"}
 _EXTENSIONS_TAG, _OCTETS_TAG, _DNS_NAME_TAG, _IP_ADDRESS_TAG = 0xA3, 0x04, 0x82, 0x87  # DER tags of certificate fields.
 _ALTERNATIVE_NAMES_OID = b"\x06\x03\x55\x1d\x11"  # Object identifier of subjectAltName in DER.
@@ -123,8 +123,8 @@ class Peer:
     check_name: bool
     sent_certificate: bool = False  # False after the resumption of a session.
     staple: bytes = b""  # Stapled OCSP response.
-    refusal: str = ""  # Reason to reject the certificate.
-    valid_until: float | None = None  # End of the validity of the session.
+    refusal: str = ""  # Reason to reject the certificate, or empty.
+    valid_until: float | None = None  # As in `Session`.
 
 
 class OpenSslObject:

@@ -22,17 +22,17 @@ from gmongo.wire.transport import Transport, TransportError, without_frames
 Endpoint: TypeAlias = tuple[int, SocketAddress]
 """Socket family and address of a connection attempt."""
 
-_CONNECTION_ATTEMPT_DELAY = 0.25  # Seconds between two attempts, as RFC 8305 recommends.
+_CONNECTION_ATTEMPT_DELAY = 0.25  # Seconds between the starts of two attempts, as in RFC 8305.
 _SHORTEST_SLEEP = 0.001  # Shortest duration of a timer in seconds.
 _MAX_FAILED_ADDRESSES = 256
 
 
 class AttemptsTimedOut(TransportError):
-    """Error: an attempt timed out, or a race failed in which at least one attempt timed out."""
+    """Error: an attempt timed out, or a race with at least one timed-out attempt failed."""
 
 
 class AddressOrder:
-    """Order of the attempts of a :class:`Race`. Addresses with failed attempts are last."""
+    """Order of the attempts of a :class:`Race`. Addresses with failed or slow attempts are last."""
 
     def __init__(self) -> None:
         self._failed_addresses: dict[SocketAddress, None] = {}  # addresses in the order of their failures
@@ -103,7 +103,7 @@ class Race:
         return ", ".join(f"{each.address[0]} for {format_milliseconds(now - each.began)}" for each in self._attempts)
 
     def run(self) -> Attempt:
-        """Return the first attempt that connects to the host. The caller must close its transport."""
+        """Return the first connected attempt, whose transport the caller must close."""
         try:
             while True:
                 if self._interruption is not None:
@@ -216,5 +216,5 @@ class Race:
         self._interruption = error
 
     def close(self) -> None:
-        """End the race. Does not switch greenlets."""
+        """End the race, without a greenlet switch."""
         self.interrupt(TransportError("connection closed"))

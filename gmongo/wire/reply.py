@@ -1,8 +1,8 @@
 """Decoding of replies that contain documents of the application.
 
-The codec options apply only to these documents. Decoding a 15 MB batch takes 0.1 seconds, which would
-block the event loop. Therefore the driver decodes a large batch in runs of 32 KB while the
-application iterates over the cursor.
+Custom types apply only to these documents. Decoding a 15 MB batch takes 0.1 seconds, which would
+block the event loop. Therefore the driver decodes a large batch in parts of 32 KB, called runs, while
+the application iterates over the cursor.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class Batch:
     def decode_ahead(self) -> bool:
         """Decode the next documents, and store them for :meth:`decode_run`.
 
-        Return False at the end of the batch and after an error. The next call of :meth:`decode_run`
-        raises the error.
+        Return False at the end of the batch and after an error. :meth:`decode_run` first returns the
+        stored documents, and then raises the error.
         """
         try:
             return self._decode()
@@ -141,19 +141,19 @@ def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> 
 
 
 def _find_run_end(array: memoryview, start: int) -> int:
-    """Return the offset of the end of the run at `start`, or `start` at the end of the array."""
+    """Return the end offset of the run at `start`, or `start` if no element remains."""
     # The fast path assumes that each key is as long as the previous key, because array keys are consecutive numbers.
     end, limit, target_end, value_offset = start, len(array), start + _RUN_SIZE, 3
     while end < target_end and (kind := array[end]) != 0:
         if kind != _DOCUMENT_TYPE:
             raise _make_type_error(kind)
-        value = end + value_offset
-        if value + 4 >= limit or array[value - 1] or not array[value - 2]:
-            value = _find_value_start(array, end)
-            value_offset = value - end
-        size = _size_at(array, value)[0] if value + 4 < limit else 0
-        if _SHORTEST_DOCUMENT <= size < limit - value:
-            end = value + size
+        value_start = end + value_offset
+        if value_start + 4 >= limit or array[value_start - 1] or not array[value_start - 2]:
+            value_start = _find_value_start(array, end)
+            value_offset = value_start - end
+        size = _size_at(array, value_start)[0] if value_start + 4 < limit else 0
+        if _SHORTEST_DOCUMENT <= size < limit - value_start:
+            end = value_start + size
         else:  # `_find_element_end` raises an error for an invalid element
             end = _find_element_end(array, end)
     return end
@@ -168,8 +168,8 @@ def decode_cursor(
 ) -> DocumentDict:
     """Decode a reply with a batch of documents. `error_options` apply to an error reply.
 
-    The batch of a large reply becomes a :class:`Batch`. With custom types, which must not apply to
-    server fields, every batch becomes a :class:`Batch`.
+    The batch of a large reply becomes a :class:`Batch`. With a custom document class or custom types,
+    every batch becomes a :class:`Batch`, because custom types must not apply to server fields.
     """
     if len(body) < LARGE_REPLY_SIZE and (codec_options is DEFAULT_CODEC_OPTIONS or has_builtin_types(codec_options)):
         return bson.decode(body, codec_options)
@@ -181,14 +181,14 @@ PLAIN_REPLY_OPTIONS = DEFAULT_CODEC_OPTIONS.with_options(unicode_decode_error_ha
 
 
 def reply_options(codec_options: CodecOptions[Value]) -> CodecOptions[Value]:
-    """Return codec options for a server reply that may contain values of the application."""
+    """Return codec options without custom types, for a reply with values of the application."""
     return codec_options.with_options(
         document_class=dict, type_registry=DEFAULT_CODEC_OPTIONS.type_registry, unicode_decode_error_handler="replace"
     )
 
 
 def decode_field(body: Buffer, codec_options: CodecOptions[Value], field: str) -> DocumentDict:
-    """Decode a reply. Apply the codec options only to `field`, whose value is a document or an array."""
+    """Decode a reply. Apply custom types only to `field`, whose value is a document or an array."""
     if has_builtin_types(codec_options):
         return bson.decode(body, codec_options)
     reply: DocumentDict = bson.decode(body, _make_error_options(codec_options))
@@ -237,19 +237,19 @@ def cut_batch(
     view = memoryview(body)
     if len(view) < _SHORTEST_DOCUMENT or _INT32.unpack_from(view)[0] != len(view):
         raise ProtocolError(f"a reply of {len(view)} bytes does not have the length that it states")
-    cursor = _find_value(view, 0, b"cursor", _DOCUMENT_TYPE)
-    if cursor is None or not (
-        batch := _find_value(view, cursor, b"firstBatch", _ARRAY_TYPE)
-        or _find_value(view, cursor, b"nextBatch", _ARRAY_TYPE)
+    cursor_start = _find_value(view, 0, b"cursor", _DOCUMENT_TYPE)
+    if cursor_start is None or not (
+        batch_start := _find_value(view, cursor_start, b"firstBatch", _ARRAY_TYPE)
+        or _find_value(view, cursor_start, b"nextBatch", _ARRAY_TYPE)
     ):
         return bson.decode(view, _make_error_options(error_options or codec_options))
-    size = _INT32.unpack_from(view, batch)[0]
+    size = _INT32.unpack_from(view, batch_start)[0]
     removed_size = size - len(_EMPTY_ARRAY)
-    rest = bytearray(view[:batch]) + _EMPTY_ARRAY + view[batch + size :]
-    for position in (0, cursor):
+    rest = bytearray(view[:batch_start]) + _EMPTY_ARRAY + view[batch_start + size :]
+    for position in (0, cursor_start):
         _INT32.pack_into(rest, position, _INT32.unpack_from(rest, position)[0] - removed_size)
     reply = bson.decode(rest)
-    array = view[batch : batch + size]
+    array = view[batch_start : batch_start + size]
     if not isinstance(reply["cursor"], dict):
         raise ProtocolError("a reply has two fields with the name 'cursor'")
     field = "nextBatch" if "nextBatch" in reply["cursor"] else "firstBatch"
@@ -258,48 +258,48 @@ def cut_batch(
     return reply
 
 
-def _find_value(view: memoryview, document: int, name: bytes, kind: int) -> int | None:
-    """Return the offset of a value by name and BSON type, or None. `document` is the offset of its document."""
-    position = document + 4
+def _find_value(view: memoryview, document_start: int, name: bytes, kind: int) -> int | None:
+    """Return the offset of a value in a document by name and BSON type, or None."""
+    position = document_start + 4
     while view[position] != 0:
         end = _find_element_end(view, position)
-        value = _find_value_start(view, position)
-        if view[position] == kind and bytes(view[position + 1 : value - 1]) == name:
-            return value
+        value_start = _find_value_start(view, position)
+        if view[position] == kind and bytes(view[position + 1 : value_start - 1]) == name:
+            return value_start
         position = end
     return None
 
 
-def _find_value_start(view: memoryview, element: int) -> int:
-    position = element + 1
+def _find_value_start(view: memoryview, start: int) -> int:
+    position = start + 1
     while view[position] != 0:
         position += 1
     return position + 1
 
 
-def _find_element_end(view: memoryview, element: int) -> int:
-    """Return the offset of the end of the element that starts at the offset `element`."""
+def _find_element_end(view: memoryview, start: int) -> int:
+    """Return the end offset of the element that starts at the offset `start`."""
     try:
-        end = _compute_claimed_end(view, element)
+        end = _compute_claimed_end(view, start)
     except (IndexError, struct.error) as error:
         raise ProtocolError("a reply ends inside an element") from error
-    if not element < end < len(view):
+    if not start < end < len(view):
         raise ProtocolError(
-            f"a reply has an element of {end - element} bytes, but only {len(view) - element - 1} bytes remain"
+            f"a reply has an element of {end - start} bytes, but only {len(view) - start - 1} bytes remain"
         )
     return end
 
 
-def _compute_claimed_end(view: memoryview, element: int) -> int:
-    kind = view[element]
-    value = _find_value_start(view, element)
+def _compute_claimed_end(view: memoryview, start: int) -> int:
+    kind = view[start]
+    value_start = _find_value_start(view, start)
     if kind in _FIXED_SIZES:
-        return value + _FIXED_SIZES[kind]
+        return value_start + _FIXED_SIZES[kind]
     if kind in _LENGTH_PREFIXED:
-        length = _INT32.unpack_from(view, value)[0]
+        length = _INT32.unpack_from(view, value_start)[0]
         if length < (_SHORTEST_DOCUMENT if kind in (_DOCUMENT_TYPE, _ARRAY_TYPE) else 0):
             raise ProtocolError(f"a reply has an element with the length {length}")
-        return int(value + length + _LENGTH_PREFIXED[kind])
+        return int(value_start + length + _LENGTH_PREFIXED[kind])
     if kind == 11:  # a regular expression consists of two strings, which each end with a zero byte
-        return _find_value_start(view, _find_value_start(view, value - 1) - 1)
+        return _find_value_start(view, _find_value_start(view, value_start - 1) - 1)
     raise ProtocolError(f"a reply has an element of the unknown BSON type {kind:#x}")

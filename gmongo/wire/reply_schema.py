@@ -52,9 +52,9 @@ def is_integer(value: object) -> bool:
     )
 
 
-def list_of(elements: str, is_valid: Callable[[Value], bool]) -> Check:
-    """Return a check that all list elements satisfy `is_valid`. `elements` describes the elements in error texts."""
-    rule = f"a list of {elements}"
+def list_of(description: str, is_valid: Callable[[Value], bool]) -> Check:
+    """Return a check that all list elements satisfy `is_valid`. Error texts contain `description`."""
+    rule = f"a list of {description}"
     return lambda value: None if isinstance(value, list) and all(map(is_valid, value)) else rule
 
 
@@ -194,7 +194,7 @@ WRITE_SCHEMA: Mapping[str, Check] = {
 
 
 def first_violation(document: Document, checks: Mapping[str, Check]) -> tuple[str, str] | None:
-    """Return the first invalid field and its violated rule, or None. A missing field is valid."""
+    """Return the first invalid field and its violated rule, or None. Fields may be missing or null."""
     for field, check in checks.items():
         value = document.get(field)
         if value is not None and (rule := check(value)) is not None:

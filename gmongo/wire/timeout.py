@@ -25,7 +25,7 @@ class Seconds(float):
 
     __slots__ = ("limit",)
 
-    limit: tuple[float, str]  # time limit in seconds, and option or function that sets the time limit
+    limit: tuple[float, str]  # seconds, and name of the option or function that sets the time limit
 
 
 def seconds_of(limit: tuple[float, str], value: float) -> Seconds:
@@ -58,7 +58,7 @@ def limit_text(value: float | None) -> str:
 
 
 class Source(Protocol):
-    """Source of the result that the greenlet of a :class:`TimeLimit` awaits, such as a transport."""
+    """Object that receives the result for a time-limited greenlet: for example, a transport."""
 
     def has_arrived(self) -> bool: ...
 
@@ -66,12 +66,12 @@ class Source(Protocol):
 class TimeLimit:
     """Reusable time limit.
 
-    The timer throws an error into the greenlet at the end of the limit. If the application blocks the
-    event loop, the timer fires late, although the reply may have arrived in time. Therefore a late
-    timer first checks the source. If reply bytes have arrived, the greenlet receives as much extra
-    time as the timer was late, up to the length of the limit. If no byte has arrived, the timer
-    throws the error immediately. Without a source, a late timer fires again in the next iteration of
-    the event loop, and then throws the error.
+    At the end of the limit, a timer throws an error into the greenlet that called :meth:`begin`. If
+    the application blocks the event loop, the timer fires late, although the reply may have arrived
+    in time. Therefore a late timer first checks the source. If reply bytes have arrived, the greenlet
+    receives as much extra time as the timer was late, up to the length of the limit. If no byte has
+    arrived, the timer throws the error immediately. Without a source, a late timer fires again in the
+    next iteration of the event loop, and then throws the error.
 
     :meth:`end` does not stop the timer. If the timer fires during a later use of the limit, the timer
     starts again. A new timer for each exchange would double the Python time of an exchange.
@@ -95,10 +95,10 @@ class TimeLimit:
         self._fires_at = inf
 
     def begin(self, seconds: float, source: Source | None = None, elapsed: float = 0.0) -> None:
-        """Limit the time of the current greenlet until :meth:`end`. Does not switch greenlets.
+        """Limit the time of the current greenlet until :meth:`end`.
 
-        If `seconds` is 0 or less, raise the error. `elapsed` seconds of the limit have already
-        elapsed.
+        The method does not switch greenlets. If `seconds` is 0 or less, raise the error. The time
+        limit started `elapsed` seconds before this call.
         """
         if seconds <= 0:
             raise self._make_error(seconds)
@@ -114,7 +114,7 @@ class TimeLimit:
         self._due += seconds
 
     def extend_if_late(self) -> None:
-        """Extend the limit if it ended while the event loop was blocked. Call this method after each stage."""
+        """Extend a limit that ended while the event loop was blocked. Call this method after each stage."""
         lateness = _clock.monotonic() - self._due
         if lateness > _LATE_THRESHOLD and not self._extended:
             self._extend(lateness, min(lateness, self._seconds))

@@ -128,7 +128,7 @@ class TlsTransport(Transport):
         return count
 
     def _run_engine_step(self, step: Callable[..., Any], *arguments: object) -> Any:
-        """Repeat a step of the TLS engine, and move bytes between engine and socket."""
+        """Repeat a step of the TLS engine until success, and move bytes between engine and socket."""
         if self._interruption is not None:
             raise without_frames(self._interruption)
         while True:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _READ_EVENT = 1
 _WRITE_EVENT = 2
 _MIN_REPLY_SIZE = BODY_OFFSET + 5  # Size in bytes of a reply with an empty document.
-_BUFFER_SIZE = 64 * 1024  # Bytes of a buffer. Larger replies have separate memory.
+_BUFFER_SIZE = 64 * 1024  # Size of a buffer in bytes. Larger replies have separate memory.
 # A transport uses a buffer from the first byte of a reply until the reply is decoded. Idle
 # connections need no buffer. Busy connections share few buffers, which stay in the processor cache.
 _free_buffers: list[memoryview] = []
@@ -58,13 +58,13 @@ class Transport:
         self._write_watcher = self._hub.loop.io(sock.fileno(), _WRITE_EVENT, ref=ref)
         self._waiting_greenlet: greenlet | None = None  # Greenlet that waits for the socket.
         self._interruption: BaseException | None = None
-        self.max_message_size = sizes.MAX_MESSAGE_SIZE  # Bytes, until the hello sets another limit.
+        self.max_message_size = sizes.MAX_MESSAGE_SIZE  # In bytes. The hello sets another limit.
         self._view: memoryview | None = None  # Buffer for received bytes, or None.
         self._start = 0  # Start of the unread bytes in the buffer.
         self._end = 0  # End of the unread bytes in the buffer.
         self._large_message: memoryview | None = None  # Message that is too long for the buffer.
         self._received_size: int  # Number of received bytes of the message in `_large_message`.
-        # True after a partly sent request or a partly received reply: the next message boundary is unknown.
+        # True if no late reply can follow: for example, only a part of a request was sent.
         self.out_of_step = False
 
     def __repr__(self) -> str:
@@ -88,17 +88,17 @@ class Transport:
             self._raise_failure(self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR))
 
     def start_connecting(self, sockaddr: SocketAddress) -> bool:
-        """Start to connect, without a switch. Return True if the connection is complete."""
+        """Start to connect, without a greenlet switch. Return True if the connection is complete."""
         if self._interruption is not None:
             raise self._interruption
-        error = self._socket.connect_ex(sockaddr)
-        if error == errno.EINPROGRESS:
+        error_number = self._socket.connect_ex(sockaddr)
+        if error_number == errno.EINPROGRESS:
             return False
-        self._raise_failure(error)
+        self._raise_failure(error_number)
         return True
 
     def is_connected(self) -> bool:
-        """Return True if the connection is complete, or raise its error, without a switch."""
+        """Return True if the connection is complete. After a failure, raise TransportError."""
         self._raise_failure(self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR))
         return self.has_peer()
 
@@ -117,15 +117,15 @@ class Transport:
         else:
             self._write_watcher.start(callback)
 
-    def _raise_failure(self, error: int) -> None:
-        if error:
-            raise TransportError(error, os.strerror(error))
+    def _raise_failure(self, error_number: int) -> None:
+        if error_number:
+            raise TransportError(error_number, os.strerror(error_number))
 
     def round_trip(self, buffers: Sequence[bytes], request_id: int) -> bytes | None:
         """Send a request and receive its reply. This hot path combines :meth:`send` and :meth:`receive`.
 
-        Return None if the caller must call :meth:`receive`, for example because the reply arrives in
-        pieces.
+        Return the body, or None if the caller must call :meth:`receive`, for example because the
+        reply arrives in pieces.
         """
         if len(buffers) != 1:
             self.send(buffers)
@@ -303,7 +303,7 @@ class Transport:
             return count
 
     def has_arrived(self) -> bool:
-        """Return True if bytes or the end of the stream have arrived. Does not switch greenlets."""
+        """Without a greenlet switch, return True if bytes or the end of the stream have arrived."""
         if self._view is not None or self._large_message is not None:
             return True
         try:
@@ -350,7 +350,7 @@ class Transport:
             raise without_frames(self._interruption)
 
     def interrupt(self, error: BaseException) -> None:
-        """Close the socket, and raise `error` in current and later waits. Does not switch greenlets."""
+        """Close the socket, without a greenlet switch. Current and later waits raise `error`."""
         if self._interruption is None:
             self._interruption = error
         self._wake()
@@ -361,7 +361,7 @@ class Transport:
         self._interruption = error
 
     def close(self) -> None:
-        """Close the socket, and raise TransportError in a waiting greenlet, without a switch."""
+        """Close the socket, without a greenlet switch. A waiting greenlet raises TransportError."""
         if not self.closed:
             self.interrupt(TransportError("connection closed"))
 
@@ -406,7 +406,7 @@ def without_frames(error: BaseException) -> BaseException:
 def _allocate_memory(length: int) -> bytearray | mmap.mmap:
     if length <= _CHUNK_SIZE:
         return bytearray(length)
-    # The operating system allocates each page of large memory at the first write. Therefore a wrong
-    # message length wastes no memory, and the driver spends no time on filling up to 48 MB with
-    # zeros.
+    # The operating system allocates each page of a memory map at the first write. Therefore a wrong
+    # message length wastes no memory, and the driver spends no time on writing zeros to as much as
+    # 48 MB.
     return mmap.mmap(-1, length, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

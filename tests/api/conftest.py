@@ -24,9 +24,9 @@ def deployment() -> Iterator[Deployment]:
 
 
 @pytest.fixture
-def client(database: str) -> Iterator[MongoClient[dict[str, Any]]]:
+def client(mongodb_uri: str) -> Iterator[MongoClient[dict[str, Any]]]:
     client: MongoClient[dict[str, Any]]
-    with MongoClient(database) as client:
+    with MongoClient(mongodb_uri) as client:
         yield client
 
 
@@ -39,6 +39,6 @@ def collection(client: MongoClient[dict[str, Any]]) -> Iterator[Collection[dict[
 
 
 @pytest.fixture
-def recording(database: str) -> Iterator[Recording]:
-    with recorded_collection(database) as recording:
+def recording(mongodb_uri: str) -> Iterator[Recording]:
+    with recorded_collection(mongodb_uri) as recording:
         yield recording

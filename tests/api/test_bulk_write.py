@@ -56,7 +56,7 @@ def test_write_errors_of_bulk_are_sorted_by_index(ordered: bool) -> None:
     assert [error["op"]["_id"] for error in caught.value.details["writeErrors"]] == [0, 2, 3]
 
 
-def success_reply(field: str) -> Any:
+def success_replier(field: str) -> Any:
     """Return a function that returns the success reply to a write command.
 
     :param field: the field of the command that contains the writes.
@@ -65,7 +65,7 @@ def success_reply(field: str) -> Any:
 
 
 def test_large_updates_and_deletes_are_split_into_messages() -> None:
-    with ScriptedServer({"update": success_reply("updates"), "delete": success_reply("deletes")}) as server:
+    with ScriptedServer({"update": success_replier("updates"), "delete": success_replier("deletes")}) as server:
         server.hello_extra = {"maxMessageSizeBytes": 100_000}
         with MongoClient[Any](server.name) as client:
             large = {"data": b"x" * 20_000}
@@ -76,7 +76,7 @@ def test_large_updates_and_deletes_are_split_into_messages() -> None:
 
 
 def test_message_with_large_comment_stays_below_message_size_of_server() -> None:
-    with ScriptedServer({"insert": success_reply("documents")}) as server:
+    with ScriptedServer({"insert": success_replier("documents")}) as server:
         server.hello_extra = {"maxMessageSizeBytes": 100_000}
         with MongoClient[Any](server.name) as client:
             client.db.c.insert_many([{"data": b"x" * 20_000} for _ in range(4)], comment="c" * 50_000)

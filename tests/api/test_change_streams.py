@@ -85,16 +85,16 @@ def change_document(number):
 
 
 class StreamMember(ScriptedServer):
-    """Member of a replica set that returns scripted batches of a change stream.
+    """Replica set member that sends scripted replies for a change stream.
 
-    :param batches: the replies to `aggregate` and `getMore`, in order: a list of changes for the
-        batch, or a complete reply document. After the last reply, all batches are empty.
+    :param scripted_replies: for each `aggregate` and `getMore` in order, the list of changes in the
+        batch, or a complete reply document. Later batches are empty.
     :param has_token: True if cursor replies have a ``postBatchResumeToken``.
     """
 
-    def __init__(self, *batches, has_token=True, wire_version=21):
+    def __init__(self, *scripted_replies, has_token=True, wire_version=21):
         super().__init__({"aggregate": self._aggregate, "getMore": self._get_more}, member=self._member_fields)
-        self.batches = list(batches)
+        self.scripted_replies = list(scripted_replies)
         self.has_token = has_token
         self.hello_extra = {"maxWireVersion": wire_version}
         self.batch_number = 0
@@ -103,14 +103,14 @@ class StreamMember(ScriptedServer):
         return {"setName": "rs", "hosts": [self.name], "me": self.name}
 
     def _aggregate(self, command):
-        return self._next("firstBatch")
+        return self._next_reply("firstBatch")
 
     def _get_more(self, command):
         gevent.sleep(0.001)
-        return self._next("nextBatch")
+        return self._next_reply("nextBatch")
 
-    def _next(self, batch_field):
-        batch = self.batches.pop(0) if self.batches else []
+    def _next_reply(self, batch_field):
+        batch = self.scripted_replies.pop(0) if self.scripted_replies else []
         if isinstance(batch, dict):
             return batch
         self.batch_number += 1
@@ -119,9 +119,9 @@ class StreamMember(ScriptedServer):
             cursor["postBatchResumeToken"] = {"_data": f"batch {self.batch_number}"}
         return {"ok": 1, "cursor": cursor, "operationTime": Timestamp(self.batch_number, 1)}
 
-    def stages(self):
-        """Return the stage `$changeStream` of each `aggregate` command that the member has
-        received.
+    def stage_options(self):
+        """Return the options of the stage `$changeStream` in each `aggregate` command that the
+        member has received.
         """
         return [command["pipeline"][0]["$changeStream"] for command in self.commands("aggregate")]
 
@@ -138,22 +138,22 @@ def test_change_stream_without_token_resumes_at_operation_time():
         with client.db.c.watch() as stream:
             for _ in range(3):
                 stream.try_next()
-        assert server.stages() == [{}, *[{"startAtOperationTime": Timestamp(1, 1)}] * 2]
+        assert server.stage_options() == [{}, *[{"startAtOperationTime": Timestamp(1, 1)}] * 2]
 
 
 UNREADABLE_CHANGE = {**change_document(2), "date": DatetimeMS(2**62)}
 
 
 @pytest.mark.parametrize(
-    "batches",
+    "first_replies",
     [
         ([], [change_document(1), UNREADABLE_CHANGE, change_document(3)]),
         ([], [change_document(1)], STEPDOWN_ERROR, [UNREADABLE_CHANGE, change_document(3)]),
     ],
     ids=["getMore", "first batch after resume"],
 )
-def test_change_stream_continues_after_change_that_cannot_be_decoded(batches):
-    replies = [*batches, *[batches[-1]] * 2]  # the replies to the next resumes
+def test_change_stream_continues_after_change_that_cannot_be_decoded(first_replies):
+    replies = [*first_replies, *[first_replies[-1]] * 2]  # each resume receives the last batch again
     with (
         StreamMember(*replies) as server,
         connect_to(server) as client,
@@ -261,7 +261,7 @@ def test_change_stream_resumes_after_server_outage(virtual_time):
             assert stream.alive
         server.start()
         assert next(stream) == change_document(1)
-        assert server.stages()[-1] == {"resumeAfter": {"_data": "batch 1"}}
+        assert server.stage_options()[-1] == {"resumeAfter": {"_data": "batch 1"}}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Attributes of clients, commands of databases, and the constructor of collections."""
+"""Client attributes, database commands, and the constructor, indexes and cursors of collections."""
 
 from __future__ import annotations
 

@@ -19,18 +19,18 @@ from .recording import Recording, recorded_collection
 
 
 @pytest.fixture
-def recording(database: str) -> Iterator[Recording]:
-    """Yield a recorded collection of 10 documents. The `_id` values are 0 to 9."""
-    with recorded_collection(database) as recording:
+def recording(mongodb_uri: str) -> Iterator[Recording]:
+    """Yield a collection with the `_id` values 0 to 9, and the recorder of its client."""
+    with recorded_collection(mongodb_uri) as recording:
         recording.collection.insert_many([{"_id": n, "name": f"n{n}"} for n in range(10)])
         recording.recorder.clear()
         yield recording
 
 
-def test_client_close_kills_dropped_cursors_before_end_sessions(recording: Recording, database: str) -> None:
+def test_client_close_kills_dropped_cursors_before_end_sessions(recording: Recording, mongodb_uri: str) -> None:
     recorder = Recorder()
     client: MongoClient[Any]
-    with MongoClient(database, event_listeners=[recorder]) as client:
+    with MongoClient(mongodb_uri, event_listeners=[recorder]) as client:
         cursor = client.gmongo_tests[recording.collection.name].find(batch_size=2)
         next(cursor)
         del cursor

@@ -1,4 +1,4 @@
-"""Every argument of every public method changes the sent commands, the result or the error.
+"""Each argument of a tested public method changes the sent commands, the result or the error.
 
 The tests read the parameters from the signatures. For each parameter, a test compares a call that
 has only the required arguments with a call that has one more argument.
@@ -37,7 +37,7 @@ from gmongo.testing import Deployment
 from gmongo.write_concern import WriteConcern
 from tests.support.recorder import Recorder
 
-# Placeholders in tables of arguments. Each test replaces a placeholder by an object of the test.
+# Placeholders in tables of arguments. `prepare_call` replaces each placeholder by an object.
 SESSION, A_DATABASE, A_CLIENT = object(), object(), object()
 SINK = SimpleNamespace(write=lambda data: None)
 VARYING_FIELDS = {"$clusterTime", "clusterTime", "wallTime", "_data", "txnNumber", "startAtOperationTime"}
@@ -120,8 +120,8 @@ ADDED_ARGUMENTS: dict[str, Any] = {
     "write_concern": WRITE_CONCERN,
 }
 
-# For each method, the arguments of both compared calls. The test of commands omits a parameter whose
-# value is `NOT_TESTED`, because the parameter alone changes no command.
+# For each method, the arguments of both compared calls. Neither call has a parameter whose value is
+# `NOT_TESTED`, for example because the parameter alone changes no command.
 NOT_TESTED = object()
 COLLECTION_METHODS: dict[str, dict[str, Any]] = {
     "aggregate": {"pipeline": []},
@@ -242,7 +242,7 @@ FILES_METHODS: dict[str, dict[str, Any]] = {
     "get_version": {"filename": "f"},
     "list": {},
 }
-# Classes whose constructors are public. The tests treat a class like a method.
+# Classes whose constructors the tests call like methods.
 CONSTRUCTORS: dict[str, dict[str, Any]] = {
     "Collection": {"database": A_DATABASE, "name": "c", "create": NOT_TESTED, "session": NOT_TESTED},
     "Database": {"client": A_CLIENT, "name": "db"},
@@ -252,7 +252,7 @@ CONSTRUCTORS: dict[str, dict[str, Any]] = {
 
 
 class ClassesAsAttributes:
-    """The classes of :data:`CONSTRUCTORS` as attributes, so that tests can call a class like a
+    """Namespace with the classes of :data:`CONSTRUCTORS`, so that tests can call a class like a
     method.
     """
 
@@ -269,8 +269,8 @@ SUBJECTS: dict[str, tuple[type, dict[str, dict[str, Any]]]] = {
     "files": (GridFS, FILES_METHODS),
     "class": (ClassesAsAttributes, CONSTRUCTORS),
 }
-# Methods that this file does not test: methods without arguments, and methods that other files test.
-UNTESTED_METHODS = {
+# Methods that the tables omit: methods without arguments, and methods that other tests cover.
+OMITTED_METHODS = {
     "client": {"close", "eq_props", "next", "pool_stats", "retry_stats"},
     "collection": {"next"},
     "cursor": {"clone", "close", "explain", "next", "rewind"},
@@ -281,15 +281,15 @@ UNTESTED_METHODS = {
 CASES = [(subject, method) for subject, (_, methods) in SUBJECTS.items() for method in methods]
 
 
-def parameters_of(cls: type, method: str) -> Iterator[str]:
-    """Yield the names of all parameters except ``*args`` and ``**kwargs``."""
+def parameter_names(cls: type, method: str) -> Iterator[str]:
+    """Yield the names of all parameters except ``self``, ``*args`` and ``**kwargs``."""
     for name, parameter in inspect.signature(getattr(cls, method)).parameters.items():
         if name != "self" and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             yield name
 
 
 class ObjectsUnderTest:
-    """A client whose events are recorded, and the objects whose methods are tested."""
+    """A client, the recorder of its events, and an explicit session."""
 
     def __init__(self, deployment: Deployment) -> None:
         self.recorder = Recorder()
@@ -297,7 +297,7 @@ class ObjectsUnderTest:
         self.session = self.client.start_session()
 
     def call_and_record(self, subject: str, method: str, arguments_with_placeholders: Mapping[str, Any]) -> list[Any]:
-        """Call a method. Return the sent commands, and the result or the error of the call."""
+        """Call a method. Return two texts: the sent commands, and the result or the error."""
         with self.prepare_call(subject, method, arguments_with_placeholders) as (target, arguments):
             own_session = target if subject == "session" else None
             self.recorder.clear()
@@ -315,8 +315,8 @@ class ObjectsUnderTest:
     def prepare_call(
         self, subject: str, method: str, arguments_with_placeholders: Mapping[str, Any]
     ) -> Iterator[tuple[Any, dict[str, Any]]]:
-        """Reset the database. Yield the object that has the method, and the arguments,
-        with each placeholder replaced by its object.
+        """Reset the database. Yield the object that has the method, and the arguments with objects
+        instead of placeholders.
         """
         database = self.client.get_database("db")
         for collection in (database.c, database.other):
@@ -356,7 +356,7 @@ class ObjectsUnderTest:
     def _read_result(self, result: Any, target: Any) -> Any:
         """Use the result of a call, so that the client sends all commands that depend on an argument.
 
-        Return the documents or data that were read.
+        Return the documents or data that the client reads, or else `result`.
         """
         if isinstance(result, Cursor | CommandCursor):
             return [*([result] if isinstance(result, Cursor) else []), *result]
@@ -431,7 +431,7 @@ def tested_objects() -> Iterator[ObjectsUnderTest]:
 def test_argument_tables_contain_every_public_method() -> None:
     for subject, (kind, methods) in SUBJECTS.items():
         public = {name for name in dir(kind) if not name.startswith("_") and inspect.isfunction(getattr(kind, name))}
-        assert public - methods.keys() == UNTESTED_METHODS.get(subject, set()), subject
+        assert public - methods.keys() == OMITTED_METHODS.get(subject, set()), subject
 
 
 @pytest.mark.one_in(4)
@@ -445,7 +445,7 @@ def test_every_argument_changes_commands_or_result_or_error(
     assert usual_outcome == tested_objects.call_and_record(subject, method, required), (
         "two equal calls must have equal outcomes"
     )
-    others = [name for name in parameters_of(kind, method) if name not in methods[method]]
+    others = [name for name in parameter_names(kind, method) if name not in methods[method]]
     assert [
         name
         for name in others
@@ -506,7 +506,7 @@ def test_error_about_argument_names_parameter(subject: str, method: str, tested_
     kind, methods = SUBJECTS[subject]
     required = {name: value for name, value in methods[method].items() if value is not NOT_TESTED}
     errors_without_name = []
-    for parameter in parameters_of(kind, method):
+    for parameter in parameter_names(kind, method):
         with tested_objects.prepare_call(subject, method, required) as (target, arguments):
             for value in ODD_VALUES:
                 receiver = target.clone() if subject == "cursor" else target

@@ -20,8 +20,8 @@ from tests.support.programs import ROOT, TIMEOUT, environment, run_python
 pytestmark = pytest.mark.long
 
 UNREACHABLE_URI = "mongodb://127.0.0.1:1/"
-# Restore the handler of SIGINT: if a shell runs the tests as a background job, all child processes
-# ignore SIGINT.
+# The program restores the handler of SIGINT: if a shell runs the tests as a background job, all child
+# processes ignore SIGINT.
 INTERRUPTIBLE_MAIN_JOB = """
 import signal, sys
 from examples.main_job import main
@@ -50,15 +50,15 @@ def test_quickstart_prints_results_of_embedded_database(arguments):
         assert line in result.stdout.splitlines()
 
 
-def test_quickstart_removes_its_collections_from_existing_database(database, client):
-    result = run_python("-m", "examples.quickstart", uri=database)
+def test_quickstart_removes_its_collections_from_existing_database(mongodb_uri, client):
+    result = run_python("-m", "examples.quickstart", uri=mongodb_uri)
     assert result.returncode == 0, result.stderr
     remaining_names = client.gmongo_examples.list_collection_names()
     assert not [name for name in remaining_names if name.startswith("planets_")]
 
 
 @pytest.mark.parametrize(
-    ("options", "server", "processes", "patch_note"),
+    ("options", "server_note", "process_count", "patch_note"),
     [
         ((), "gunicorn, 2 gevent workers,", 2, "(patched)"),
         (("--preload",), "gunicorn, 2 gevent workers, preloaded,", 2, "(patched)"),
@@ -66,22 +66,22 @@ def test_quickstart_removes_its_collections_from_existing_database(database, cli
     ],
     ids=["gunicorn", "preload", "pywsgi"],
 )
-def test_main_job_stores_every_document(options, server, processes, patch_note):
+def test_main_job_stores_every_document(options, server_note, process_count, patch_note):
     result = run_python("-m", "examples.main_job", "--requests", "60", "--concurrency", "10", *options)
     assert result.returncode == 0, result.stdout + result.stderr
     table = dict(row for row in map(table_cells, result.stdout.splitlines()) if row is not None)
-    assert server in result.stdout
-    assert result.stdout.count(patch_note) == processes
+    assert server_note in result.stdout
+    assert result.stdout.count(patch_note) == process_count
     assert table["requests"] == "60"
     assert table["failures"] == "0"
     assert table["documents stored"] == "30 of 30 posted"
     assert result.stdout.splitlines()[-1] == "all is well"
 
 
-def test_main_job_removes_its_notes_from_existing_database(database, client):
-    result = run_python("-m", "examples.main_job", "--requests", "20", "--server", "pywsgi", uri=database)
+def test_main_job_removes_its_notes_from_existing_database(mongodb_uri, client):
+    result = run_python("-m", "examples.main_job", "--requests", "20", "--server", "pywsgi", uri=mongodb_uri)
     assert result.returncode == 0, result.stdout + result.stderr
-    assert re.search(rf"^database: MONGODB_URI, version \S+, {re.escape(database)}$", result.stdout, re.MULTILINE)
+    assert re.search(rf"^database: MONGODB_URI, version \S+, {re.escape(mongodb_uri)}$", result.stdout, re.MULTILINE)
     assert client.gmongo_examples.notes.count_documents({"topic": {"$regex": "^main job"}}) == 0
 
 
@@ -125,9 +125,9 @@ def table_cells(line: str) -> tuple[str, str] | None:
 
 
 @pytest.fixture(scope="module")
-def wsgi_app(database: str) -> Iterator[ModuleType]:
+def wsgi_app(mongodb_uri: str) -> Iterator[ModuleType]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(URI_VARIABLE, database)
+        patch.setenv(URI_VARIABLE, mongodb_uri)
         patch.delitem(sys.modules, "examples.wsgi_app", raising=False)
         module = importlib.import_module("examples.wsgi_app")
         yield module

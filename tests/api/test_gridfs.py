@@ -33,13 +33,13 @@ from tests.support.wait import eventually
 # The tests use a simulated deployment, because the embedded database treats GridFS collections
 # specially.
 @pytest.fixture(scope="module")
-def database(deployment):
+def mongodb_uri(deployment):
     return deployment.uri
 
 
 @pytest.fixture
-def client(database):
-    with MongoClient(database) as client:
+def client(mongodb_uri):
+    with MongoClient(mongodb_uri) as client:
         yield client
 
 
@@ -51,10 +51,10 @@ def files_database(client):
 
 
 @pytest.fixture
-def recording(database):
+def recording(mongodb_uri):
     """Yield a new database and the recorder of the database's client."""
     recorder = Recorder()
-    with MongoClient(database, event_listeners=[recorder]) as client:
+    with MongoClient(mongodb_uri, event_listeners=[recorder]) as client:
         name = f"gmongo_files_{uuid.uuid4().hex[:12]}"
         yield client[name], recorder
         client.drop_database(name)

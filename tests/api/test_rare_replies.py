@@ -1,4 +1,4 @@
-"""The driver handles replies and server states that rarely occur."""
+"""The driver handles replies, server states, arguments and settings that rarely occur."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_repl
 
 SHUTDOWN_ERROR = {"code": 91, "errmsg": "shutting down"}
 UNAUTHORIZED = {"ok": 0, "code": 13, "errmsg": "not authorized"}
-# After an error, a scripted server sends no hello reply in the stream. The client checks the server
-# again after this short interval.
+# A scripted server streams no hello reply after an error reply to another command. The client checks
+# the server again after this short interval.
 SHORT_HEARTBEAT: dict[str, Any] = {"heartbeatFrequencyMS": 500}
 
 
@@ -189,13 +189,13 @@ def test_invalid_call_raises_error_with_expected_message(
     assert str(caught.value).startswith(message)
 
 
-@pytest.mark.parametrize(("variable", "length"), [("", 0), (" 12 ", 12), ("x", 0), ("-1", 0), ("1.5", 0), ("٣", 0)])
+@pytest.mark.parametrize(("value", "length"), [("", 0), (" 12 ", 12), ("x", 0), ("-1", 0), ("1.5", 0), ("٣", 0)])
 def test_environment_variable_sets_maximum_query_text_length(
-    variable: str, length: int, monkeypatch: pytest.MonkeyPatch, recwarn: Any
+    value: str, length: int, monkeypatch: pytest.MonkeyPatch, recwarn: Any
 ) -> None:
-    monkeypatch.setenv("OTEL_PYTHON_INSTRUMENTATION_MONGODB_QUERY_TEXT_MAX_LENGTH", variable)
+    monkeypatch.setenv("OTEL_PYTHON_INSTRUMENTATION_MONGODB_QUERY_TEXT_MAX_LENGTH", value)
     assert telemetry_settings(None, None, None).query_text_max_length == length
-    assert bool(recwarn) is (variable.strip() not in ("", "12"))
+    assert bool(recwarn) is (value.strip() not in ("", "12"))
     assert telemetry_settings({"query_text_max_length": 7}, None, None).query_text_max_length == 7
 
 

@@ -47,27 +47,27 @@ def test_streaming_hello_reports_election_before_next_heartbeat(streaming_set):
     with connect_and_discover(streaming_set, heartbeatFrequencyMS=60_000) as client:
         for member in streaming_set.members:
             eventually(lambda member=member: any("topologyVersion" in hello for hello in member.commands("hello")))
-        new = streaming_set.members[2]
-        streaming_set.elect(new)
-        eventually(lambda: client.primary == new.address)
+        new_primary = streaming_set.members[2]
+        streaming_set.elect(new_primary)
+        eventually(lambda: client.primary == new_primary.address)
         client.db.c.insert_one({})
-        assert len(new.commands("insert")) == 1
+        assert len(new_primary.commands("insert")) == 1
 
 
 @pytest.mark.requirement("SM-28", "SM-103")
 def test_writes_succeed_on_new_primary_after_primary_stops(replica_set):
     with connect_and_discover(replica_set, heartbeatFrequencyMS=500) as client:
-        old = replica_set.primary
+        old_primary = replica_set.primary
         client.db.c.insert_one({})
-        old.stop()
+        old_primary.stop()
         writers = [gevent.spawn(client.db.c.insert_one, {"_id": number}) for number in range(5)]
         gevent.sleep(0.02)
         replica_set.elect(replica_set.members[1])
         gevent.joinall(writers, timeout=5, raise_error=True)
         inserted = [each["documents"][0]["_id"] for each in replica_set.members[1].commands("insert")]
         assert sorted(inserted) == [0, 1, 2, 3, 4]
-        old.start()
-        eventually(lambda: old.address in client.secondaries)
+        old_primary.start()
+        eventually(lambda: old_primary.address in client.secondaries)
         assert_all_connections_idle(client)
 
 

@@ -1,8 +1,8 @@
 """The WSGI application that the tested hosts, such as gunicorn, run.
 
-The import of the module creates the client that all requests use. ``/NAME`` stores a document,
-reads the document, and answers with the IDs of the process and of the document. ``/block`` blocks the
-event loop forever.
+The import of the module creates the client that all requests use. A request for ``/NAME`` stores and
+reads a document with the ID ``NAME``. The answer contains the process ID and the document ID. A
+request for ``/block`` blocks the event loop forever.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def serve() -> None:
     gevent.signal_handler(signal.SIGTERM, server.stop, 5)
     server.serve_forever()
     client.close()
-    gevent.get_hub().join()  # returns only if the closed client does not keep the event loop alive
+    gevent.get_hub().join()  # `join` returns only if the closed client does not keep the event loop alive
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Fixture for tests of hosts: the deployment that the hosted application uses."""
+"""Fixture for tests of hosted programs: the deployment that the programs use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run and observe a host of the WSGI application, such as gunicorn, in a separate process.
+"""Run and observe a separate process of gunicorn, or of another program that uses a client.
 
 The simulated deployment runs in the process of the test.
 """
@@ -26,11 +26,11 @@ from tests.support.wait import until
 
 TIME_LIMIT = 60  # the time limit of a test in seconds, long enough for a busy machine
 PYTHON_COMMAND = (sys.executable, "-u", "-W", "default")
-WARNING_OR_ERROR = re.compile(r"warning|error|critical|traceback|exception", re.IGNORECASE)
+WARNING_OR_ERROR_PATTERN = re.compile(r"warning|error|critical|traceback|exception", re.IGNORECASE)
 
 
 class Host:
-    """A running program that serves the application.
+    """A running program that uses the deployment.
 
     :ivar lines: the lines of the program's output.
     """
@@ -55,8 +55,8 @@ class Host:
 
     @property
     def warnings_and_errors(self) -> list[str]:
-        """Return the output lines that contain a warning or an error."""
-        return [line for line in self.lines if WARNING_OR_ERROR.search(line)]
+        """The output lines that contain a warning or an error."""
+        return [line for line in self.lines if WARNING_OR_ERROR_PATTERN.search(line)]
 
     def matches(self, pattern: str) -> list[str]:
         """Return the text of the first group for each match of a pattern in the output."""
@@ -112,8 +112,8 @@ def request_document(port: int, name: str, dropped: list[str] | None = None) -> 
     """Send a request. Return the ID of the process that answered, and the ID of the document that the
     process read.
 
-    Like a proxy, the function repeats the request if the connection ends without an answer, because
-    a server that reloads drops waiting connections.
+    A server that reloads drops waiting connections. Therefore, like a proxy, the function repeats the
+    request if the connection ends without an answer.
 
     :param dropped: the list to which the function appends the name of each dropped request.
     """
@@ -130,8 +130,8 @@ def request_document(port: int, name: str, dropped: list[str] | None = None) -> 
     head, _, body = answer.decode().partition("\r\n\r\n")
     if " 200 " not in head.splitlines()[0]:
         raise AssertionError(f"{name}: {answer!r}")
-    process, _, document_id = body.partition(" ")
-    return int(process), document_id
+    process_id, _, document_id = body.partition(" ")
+    return int(process_id), document_id
 
 
 def _request(port: int, name: str) -> bytes:
@@ -145,7 +145,7 @@ class Load:
 
     The end of the block raises the first error of a greenlet.
 
-    :ivar answered_by: the ID of the process that sent each answer, in order.
+    :ivar answered_by: for each answer, in order, the ID of the process that sent the answer.
     :ivar dropped: the names of requests whose connection ended without an answer.
     """
 
@@ -170,12 +170,12 @@ class Load:
         number = 0
         while not self._block_has_ended:
             name = f"{visitor}-{(number := number + 1)}-{os.urandom(4).hex()}"
-            process, document_id = request_document(self._port, name, self.dropped)
+            process_id, document_id = request_document(self._port, name, self.dropped)
             if document_id != name:
                 raise AssertionError(f"requested the document {name!r}, but got {document_id!r}")
-            self.answered_by.append(process)
+            self.answered_by.append(process_id)
 
-    def recent_processes(self, count: int = 20) -> set[int]:
+    def recent_process_ids(self, count: int = 20) -> set[int]:
         """Return the IDs of the processes that sent the last `count` answers.
 
         Return an empty set until `count` answers have arrived.
@@ -202,40 +202,39 @@ def assert_pending_requests_are_answered_at_end(deployment: Deployment, host: Ho
     until(lambda: not open_connections(deployment))
 
 
-def owners_of_connections(deployment: Deployment, processes: set[int]) -> list[set[int]]:
-    """Return, for each connection of the servers, the IDs of the `processes` in which the client's
-    socket is open.
+def owners_of_connections(deployment: Deployment, process_ids: set[int]) -> list[set[int]]:
+    """For each connection of the servers, return those of the `process_ids` whose process has the
+    client's socket open.
     """
-    sockets = {process: _socket_inodes(process) for process in processes}
-    inode_by_local_port = _inodes_by_local_port({member.port for member in deployment.members})
+    inodes_by_process_id = {each: _socket_inodes(each) for each in process_ids}
+    inode_by_local_port = _inode_by_local_port({member.port for member in deployment.members})
     return [
-        {process for process, inodes in sockets.items() if inode_by_local_port.get(port) in inodes}
+        {each for each, inodes in inodes_by_process_id.items() if inode_by_local_port.get(port) in inodes}
         for port in open_connections(deployment)
     ]
 
 
-def _inodes_by_local_port(servers: set[int]) -> dict[int, str]:
-    """Return the socket inode of each TCP connection to servers, by local port (see ``man 5 proc``).
+def _inode_by_local_port(server_ports: set[int]) -> dict[int, str]:
+    """Return the socket inode of each TCP connection to `server_ports`, by local port.
 
     Omit connections to other servers, because connections to different servers may share a local port.
-
-    :param servers: the ports of the servers.
+    The manual page ``man 5 proc`` describes ``/proc/net/tcp``.
     """
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return {_port(row[1]): row[9] for row in rows if row[3] == "01" and _port(row[2]) in servers}
+    return {_port(row[1]): row[9] for row in rows if row[3] == "01" and _port(row[2]) in server_ports}
 
 
 def _port(address: str) -> int:
     return int(address.rpartition(":")[2], 16)
 
 
-def _socket_inodes(process: int) -> set[str]:
-    """Return the inodes of the sockets of a process. Return an empty set for a process that has
-    ended.
+def _socket_inodes(process_id: int) -> set[str]:
+    """Return a set that contains the inode of each socket of a process. Return an empty set for a
+    process that has ended.
     """
     inodes = set()
     try:
-        for descriptor in Path(f"/proc/{process}/fd").iterdir():
+        for descriptor in Path(f"/proc/{process_id}/fd").iterdir():
             inodes.add(_link_target(descriptor).removeprefix("socket:[").rstrip("]"))
     except OSError:
         pass

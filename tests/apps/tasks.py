@@ -1,4 +1,4 @@
-"""The task of the Celery worker: ``celery -A tests.apps.tasks worker -P gevent``."""
+"""The task that ``celery -A tests.apps.tasks worker -P gevent`` runs."""
 
 from __future__ import annotations
 

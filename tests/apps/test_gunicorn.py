@@ -40,8 +40,8 @@ def start_gunicorn(deployment, tmp_path):
     return start
 
 
-def living_processes(processes):
-    return {each for each in processes if Path(f"/proc/{each}").exists()}
+def living_processes(process_ids):
+    return {each for each in process_ids if Path(f"/proc/{each}").exists()}
 
 
 def started_workers(host):
@@ -76,10 +76,10 @@ def assert_clean_end(deployment, host):
 def test_reload_under_load_moves_connections_to_new_workers(start_gunicorn, deployment):
     with start_gunicorn("-w", "2") as host:
         with Load(host.port()) as load:
-            before = set(until(load.recent_processes)) | started_workers(host)
+            old_processes = set(until(load.recent_process_ids)) | started_workers(host)
             host.signal(signal.SIGHUP)
-            until(lambda: load.recent_processes() and not load.recent_processes() & before)
-            until(lambda: not living_processes(before))
+            until(lambda: load.recent_process_ids() and not load.recent_process_ids() & old_processes)
+            until(lambda: not living_processes(old_processes))
         assert_clean_end(deployment, host)
         assert len(started_workers(host)) == 4
         assert host.warnings_and_errors == []
@@ -108,9 +108,9 @@ def test_client_of_preloaded_application_is_usable_in_each_worker(start_gunicorn
         with Load(host.port()) as load:
             until(lambda: len(set(load.answered_by)) == 2)
             assert master not in load.answered_by
-        processes = {master, *started_workers(host)}
-        until(lambda: all(len(each) == 1 for each in owners_of_connections(deployment, processes)))
-        assert set.union(*owners_of_connections(deployment, processes)) - {master} == started_workers(host)
+        process_ids = {master, *started_workers(host)}
+        until(lambda: all(len(each) == 1 for each in owners_of_connections(deployment, process_ids)))
+        assert set.union(*owners_of_connections(deployment, process_ids)) - {master} == started_workers(host)
         assert host.end() == 0
         until(lambda: not open_connections(deployment))
         assert host.warnings_and_errors == []
@@ -120,13 +120,13 @@ def test_worker_with_blocked_event_loop_is_replaced(start_gunicorn, deployment):
     with start_gunicorn("-w", "2", "--timeout", "3") as host:
         port = host.port()
         with Load(port) as load:
-            until(load.recent_processes)
+            until(load.recent_process_ids)
             blocking = gevent.spawn(request_document, port, "block")
             killed = int(until(lambda: host.matches(r"WORKER TIMEOUT \(pid:(\d+)\)"))[0])
             blocking.kill()
             until(lambda: not living_processes({killed}))
             until(lambda: len(living_processes(started_workers(host))) == 2)
-            until(lambda: load.recent_processes() and killed not in load.recent_processes())
+            until(lambda: load.recent_process_ids() and killed not in load.recent_process_ids())
         assert_clean_end(deployment, host)
         assert not [line for line in host.warnings_and_errors if "Warning" in line or "gmongo" in line]
 

@@ -42,8 +42,8 @@ ENDING_PROGRAMS = {
         0,
     ),
 }
-# Programs in which a native thread ends. The programs run only without gevent's patches, because a
-# patched process has no native threads.
+# Programs in which a native thread ends. The programs run only without gevent's patches, because the
+# patches replace native threads by greenlets.
 THREAD_PROGRAMS = {
     "thread ends": "each = threading.Thread(target=begin); each.start(); each.join()",
     "hub of thread destroyed": (

@@ -16,7 +16,7 @@ def test_pywsgi_answers_all_requests_before_end(deployment, tmp_path, first_use)
     with hosted(deployment, tmp_path / "log", "-m", "tests.apps.application", HOSTED_USE=first_use) as host:
         port = host.port()
         with Load(port) as load:
-            until(load.recent_processes)
+            until(load.recent_process_ids)
         assert set(load.answered_by) == {host.process.pid}
         assert_pending_requests_are_answered_at_end(deployment, host, port)
         assert host.warnings_and_errors == []

@@ -1,7 +1,7 @@
 """uWSGI with its gevent loop runs an application that uses a client.
 
 uWSGI calls ``fork`` from C code, so Python's fork hooks run only with an option of uWSGI. At a
-reload, uWSGI replaces its process image with ``exec``.
+reload, uWSGI calls ``exec``, which replaces the program in the process.
 
 uWSGI is no dependency of the tests, because pip needs a minute to compile uWSGI. ``pip install
 uwsgi`` installs uWSGI with the gevent loop.
@@ -91,12 +91,12 @@ def two_workers(host, earlier_workers=frozenset()):
 
 
 def assert_each_connection_has_one_owner(deployment, host, live_workers):
-    """Assert that each connection belongs to exactly one live process, and that each worker has a
-    connection.
+    """Assert that each connection belongs to exactly one live process, and that each live worker
+    has a connection.
     """
-    processes = {host.process.pid, *started_workers(host)}
-    until(lambda: all(len(each) == 1 for each in owners_of_connections(deployment, processes)))
-    assert set.union(*owners_of_connections(deployment, processes)) - {host.process.pid} == live_workers
+    process_ids = {host.process.pid, *started_workers(host)}
+    until(lambda: all(len(each) == 1 for each in owners_of_connections(deployment, process_ids)))
+    assert set.union(*owners_of_connections(deployment, process_ids)) - {host.process.pid} == live_workers
 
 
 def warnings_and_errors(host):
@@ -118,14 +118,14 @@ def test_after_reload_each_new_worker_and_no_old_worker_has_connections(start_uw
     options, use = fork_case
     with start_uwsgi(*options, HOSTED_USE=use) as host:
         with Load(port) as load:
-            before = until(lambda: two_workers(host))
+            old_workers = until(lambda: two_workers(host))
             # Wait for an answer of each worker, because a worker ignores signals while it starts.
-            until(lambda: before <= set(load.answered_by))
-            assert_each_connection_has_one_owner(deployment, host, before)
+            until(lambda: old_workers <= set(load.answered_by))
+            assert_each_connection_has_one_owner(deployment, host, old_workers)
             host.signal(signal.SIGHUP)
-            after = until(lambda: two_workers(host, before))
-            until(lambda: after <= set(load.answered_by))
-        assert_each_connection_has_one_owner(deployment, host, after)
+            new_workers = until(lambda: two_workers(host, old_workers))
+            until(lambda: new_workers <= set(load.answered_by))
+        assert_each_connection_has_one_owner(deployment, host, new_workers)
         assert host.end() == 0
         until(lambda: not open_connections(deployment))
         assert warnings_and_errors(host) == []
@@ -136,8 +136,8 @@ def test_fork_without_hook_shares_no_connection(start_uwsgi, deployment, port):
         started, answered, numbers = until(lambda: two_workers(host)), set(), itertools.count()
         while not started <= answered:
             answered.add(request_document(port, f"note-{next(numbers)}")[0])
-        processes = {host.process.pid, *started}
-        assert [each for each in owners_of_connections(deployment, processes) if len(each) > 1] == []
+        process_ids = {host.process.pid, *started}
+        assert [each for each in owners_of_connections(deployment, process_ids) if len(each) > 1] == []
 
 
 def test_pending_requests_are_answered_before_uwsgi_ends(start_uwsgi, deployment, port):

@@ -20,7 +20,7 @@ class Callback(OIDCCallback):
         raise AssertionError
 
 
-# Replacements for mechanism properties in the data file.
+# Objects that replace these texts in the mechanism properties of the data file.
 OBJECTS = {"a callback": Callback(), "an object": object()}
 
 

@@ -1,5 +1,5 @@
-"""A server ends a SASL conversation too early or continues too long. An HTTP service sends an
-unusual reply.
+"""SASL conversations that end too early or too late, selection of mechanisms, AWS credentials, and
+unusual replies of HTTP services.
 """
 
 from __future__ import annotations

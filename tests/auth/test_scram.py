@@ -1,5 +1,5 @@
-"""SCRAM conversations without a server: test vectors of the specifications, and malformed messages
-(RFC 5802).
+"""SCRAM conversations (RFC 5802): test vectors of the specifications, malformed messages, key
+derivation and SASLprep.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def test_invalid_last_message_of_server_raises_error(message: str, error: str, d
 
 
 def server_final(server_first: str, client_final: bytes) -> bytes:
-    """Compute the last message of a server without driver code, from the password of the user."""
+    """Without driver code, compute the last message of a server from the password of the user."""
     salted = hashlib.pbkdf2_hmac("sha256", b"pencil", base64.b64decode(MESSAGE_PARTS["salt"]), 4096)
     key = hmac.digest(salted, b"Server Key", "sha256")
     without_proof = client_final[: client_final.index(b",p=")]
@@ -158,7 +158,7 @@ def test_default_mechanism_accepts_password_that_only_sha_1_permits() -> None:
         nonce = commands[0]["payload"].partition(b"r=")[2]
         return {"payload": b"r=%sx,s=c2FsdA==,i=4096" % nonce, "conversationId": 1, "done": False}
 
-    with pytest.raises(ProtocolError):  # the server sends no last message
+    with pytest.raises(ProtocolError):  # the server repeats its first message
         login.authenticate(run, {"saslSupportedMechs": ["SCRAM-SHA-1"]}, None)
     assert commands[0]["mechanism"] == "SCRAM-SHA-1" and b",p=" in commands[1]["payload"]
 

@@ -129,7 +129,7 @@ class TokenServer:
 
     def __init__(self, *accepted_tokens: str, code: int = codes.AUTHENTICATION_FAILED) -> None:
         self.accepted_tokens, self.code = accepted_tokens, code
-        self.requests: list[str] = []  # the tokens, and "principal" with the user
+        self.requests: list[str] = []  # each entry is a token or "principal USER"
 
     def __call__(self, database: str, command: Any) -> Any:
         assert database == "$external"

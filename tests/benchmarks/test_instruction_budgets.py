@@ -18,7 +18,7 @@ def test_operations_stay_within_instruction_budgets() -> None:
     # The measurement runs in a separate process, because other tests and coverage tools would
     # change the instruction counts.
     command = [sys.executable, "-m", "benchmarks.instructions"]
-    done = subprocess.run(command, cwd=instructions.BUDGET_FILE.parents[1], capture_output=True, text=True, check=False)
+    run = subprocess.run(command, cwd=instructions.BUDGET_FILE.parents[1], capture_output=True, text=True, check=False)
 
-    assert done.returncode == 0, f"\n{done.stdout}\n{done.stderr}"
-    assert "find_one" in done.stdout
+    assert run.returncode == 0, f"\n{run.stdout}\n{run.stderr}"
+    assert "find_one" in run.stdout

@@ -1,4 +1,4 @@
-"""Tests that run small benchmarks from end to end."""
+"""Tests that run the benchmark program with one contender from end to end."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from benchmarks.__main__ import main
 
 pytestmark = pytest.mark.long
 
-SMALL = ["--rounds", "1", "--operations", "4"]
+OPTIONS = ["--rounds", "1", "--operations", "4"]
 
 
 def test_run_with_one_contender_writes_page(tmp_path):
     pytest.importorskip("matplotlib")
-    arguments = [*SMALL, "--only", "find_one", "--contenders", "floor", "--greenlets", "10", "--docs", str(tmp_path)]
+    arguments = [*OPTIONS, "--only", "find_one", "--contenders", "floor", "--greenlets", "10", "--docs", str(tmp_path)]
     assert main(arguments) == 0
     assert "| find_one | 10 |" in (tmp_path / "performance.md").read_text()
     assert (tmp_path / "performance.svg").exists()
@@ -23,7 +23,7 @@ def test_run_with_one_contender_writes_page(tmp_path):
 
 def test_run_prints_error_of_failed_contender(tmp_path, capsys):
     file = tmp_path / "run.json"
-    arguments = [*SMALL, "--only", "find_one", "--contenders", "floor", "--greenlets", "1", "--timeout", "1"]
+    arguments = [*OPTIONS, "--only", "find_one", "--contenders", "floor", "--greenlets", "1", "--timeout", "1"]
     arguments[arguments.index("4")] = "100000000"
     assert main([*arguments, "--json", str(file)]) == 1
     assert "floor: not finished after 1 seconds (find_one x1)" in capsys.readouterr().out

@@ -1,3 +1,3 @@
-"""Tests of the connection pool for each requirement of the CMAP specification
+"""Tests of the connection pool, with markers that name requirements of the CMAP specification
 (docs/conformance/cmap.md).
 """

@@ -1,4 +1,4 @@
-"""Fixtures that create pools and clients, and close the pools and clients after the test."""
+"""Fixtures for pool tests: a server, a recorder, and functions that create pools and clients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.server import ScriptedServer
 
 @pytest.fixture(autouse=True)
 def no_switch_in_critical_sections() -> Iterator[None]:
-    """Fail the test if a greenlet switches in a critical section of a pool."""
+    """Fail the test if a greenlet switch occurs in a critical section of a pool."""
     with fail_on_switches():
         yield
 
@@ -36,8 +36,8 @@ def recorder() -> PoolRecorder:
 
 @pytest.fixture
 def new_pool(server: ScriptedServer, recorder: PoolRecorder) -> Iterator[Callable[..., Pool]]:
-    """Return a function that creates a pool for the server, with the keyword arguments of
-    ``make_pool``.
+    """Yield a function that creates a pool for the fixture `server`. The function has the keyword
+    arguments of ``make_pool``. Close the created pools at the end of the test.
     """
     pools: list[Pool] = []
 

@@ -1,13 +1,13 @@
-"""Explorer that runs the greenlets of a pool in every possible order of steps.
+"""Explorer that runs the greenlets of a pool in every possible order of a limited number of steps.
 
-A greenlet of the pool runs only when a step switches to the greenlet. A step runs a callback of the
-event loop, accepts or refuses a connection, or interrupts a check-out. A step can also advance the
-clock, or clear, close or fork the pool.
+A greenlet of the pool runs only when a step switches to the greenlet. For example, a step runs a
+callback of the event loop, starts or interrupts a check-out, or accepts or refuses a connection.
+Other steps advance the clock, clear or close the pool, or simulate a fork of the process.
 
 The explorer checks the invariants after each step. The explorer does not continue from a state that
-equals an earlier state. A state includes the current code lines of all greenlets. After the last
-step, the explorer runs all greenlets to the end. At the end, the pool must have released all
-connections and waiters (*liveness*).
+equals an earlier state. A state includes the current code lines of all greenlets. After each
+sequence of steps, the explorer runs all greenlets to the end. At the end, no greenlet may wait for a
+connection, and no connection may be checked out (*liveness*).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ALL_OPTIONAL_STEPS = frozenset(
 
 
 class PoolLimits(NamedTuple):
-    """The size limits of an explored pool, and the optional steps of the explorer.
+    """Limits of an explored pool and of its check-outs, and the optional steps of the explorer.
 
     :param steps_allowed: the optional steps, a subset of :data:`ALL_OPTIONAL_STEPS`.
     :param switch_events: the names of the events whose listeners let other greenlets run.
@@ -60,7 +60,7 @@ class _Listener(ForwardingPoolListener):
     def __init__(self, switch_events: frozenset[str]) -> None:
         self.switch_events = switch_events
         self.event_counts: Counter[str] = Counter()
-        self.state = ""  # the name of the last PoolReady, PoolCleared or PoolClosed event
+        self.last_state_event = ""  # the name of the last PoolReady, PoolCleared or PoolClosed event
         self.open_ids: set[int] = set()  # the IDs of the open connections
         self.violations: list[str] = []
 
@@ -78,10 +78,10 @@ class _Listener(ForwardingPoolListener):
 
     def _check_order(self, name: str, connection_id: int) -> None:
         if name in ("PoolReady", "PoolCleared", "PoolClosed"):
-            if name == self.state != "":
+            if name == self.last_state_event != "":
                 self.violations.append("an event repeats the state of the pool")
-            self.state = name
-        elif name == "ConnectionCheckedOut" and self.state == "PoolClosed":
+            self.last_state_event = name
+        elif name == "ConnectionCheckedOut" and self.last_state_event == "PoolClosed":
             self.violations.append("a check-out succeeds in a closed pool")
         elif name == "ConnectionCreated":
             if self.open_ids and connection_id <= max(self.open_ids):
@@ -126,7 +126,7 @@ class _PassiveOwner:
 
 
 class PendingEstablishment(NamedTuple):
-    """A pending connection. ``answers`` contains the outcome: an error, or None for success."""
+    """A pending connection. A step adds the outcome to ``answers``: an error, or None for success."""
 
     connection: Connection
     answers: list[Exception | None]
@@ -152,10 +152,10 @@ class PoolSystem:
             _PassiveOwner(),
         )
         self.delivery.deliver()
-        self.check_outs: list[Task] = []
+        self.check_out_tasks: list[Task] = []
         self.establishing: dict[Task, PendingEstablishment] = {}
         self.in_use: dict[Task, Connection] = {}
-        self.requests: list[Task] = []  # the greenlets that check out a connection, in the order of their requests
+        self.requesters: list[Task] = []  # the greenlets that check out a connection, in the order of their requests
         self.forked = self.used_in_child = False
         self.violations: list[str] = []
         PoolSystem.current = self
@@ -185,13 +185,13 @@ class PoolSystem:
     def _check_out(self) -> None:
         task = getcurrent()
         assert isinstance(task, Task)
-        self.requests.append(task)
+        self.requesters.append(task)
         try:
             connection = self.pool.check_out()
         except GreenletExit:
             # Check out again, like an application that catches a timeout and repeats the operation.
-            self.requests.remove(task)
-            self.requests.append(task)
+            self.requesters.remove(task)
+            self.requesters.append(task)
             connection = self.pool.check_out()
         self._check_queue_order(task)
         if connection.error is not None and not connection.inherited and not self.limits.switch_events:
@@ -209,7 +209,7 @@ class PoolSystem:
 
     def _check_queue_order(self, task: Task) -> None:
         waiting = {waiter.greenlet for waiter in self.pool.machine.queue.waiters}
-        if task in self.requests and waiting.intersection(self.requests[: self.requests.index(task)]):
+        if task in self.requesters and waiting.intersection(self.requesters[: self.requesters.index(task)]):
             self.violations.append("a check-out is overtaken")
 
     def _use_in_child(self) -> None:
@@ -219,7 +219,7 @@ class PoolSystem:
 
     def steps(self) -> Iterator[Step]:
         state, limits = self.pool.machine.state, self.limits
-        if len(self.check_outs) < limits.max_check_outs:
+        if len(self.check_out_tasks) < limits.max_check_outs:
             yield ("check out",)
         for number, task in enumerate(self.scheduler.tasks):
             for name in self._steps_of(task):
@@ -247,7 +247,7 @@ class PoolSystem:
             yield "check in"
             if "broken" in steps_allowed:
                 yield "check in broken"
-        if task in self.check_outs and not task.dead and "interrupt" in steps_allowed:
+        if task in self.check_out_tasks and not task.dead and "interrupt" in steps_allowed:
             yield "interrupt"
 
     def execute_step(self, step: Step) -> None:
@@ -274,12 +274,12 @@ class PoolSystem:
         elif name == "time":
             self.scheduler.advance_to_next_timer()
         elif name == "check out":
-            self.check_outs.append(Task(self._check_out))
-            self.check_outs[-1].switch()
+            self.check_out_tasks.append(Task(self._check_out))
+            self.check_out_tasks[-1].switch()
         elif name == "fork":
             self.forked = True
             self.listener.event_counts.clear()
-            self.listener.state = ""
+            self.listener.last_state_event = ""
             pool.mark_forked(lambda: AutoReconnect("forked"))
         else:
             action = {
@@ -334,7 +334,7 @@ class PoolSystem:
             machine._may_populate,
             machine.background_wakeup._is_set,
             machine.remaining_backoff() > 0,
-            len(self.check_outs),
+            len(self.check_out_tasks),
             tuple(sorted(map(repr, states.values()))),
             tuple(connection_state(machine, each) for each in machine.available),
             tuple(
@@ -384,7 +384,7 @@ class PoolSystem:
     def _violations_when_blocked(self) -> Iterator[str]:
         machine, counts = self.pool.machine, self.listener.event_counts
         yield from self.find_violations()
-        if not all(task.dead for task in self.check_outs):
+        if not all(task.dead for task in self.check_out_tasks):
             yield "a check-out waits for ever"
         if not self.forked and (machine.in_use or machine.pending or machine.draining):
             yield "no greenlet will check a connection in"
@@ -423,7 +423,7 @@ def violations_of_connections(machine: StateMachine, max_pool_size: int, max_con
 
 
 def connection_state(machine: StateMachine, connection: Connection | None) -> Any:
-    """Return the properties of a connection on which later steps depend."""
+    """Return the properties of a connection that affect later steps, or None without a connection."""
     if connection is None:
         return None
     named_sets = (machine.pending, "pending"), (machine.in_use, "in use")

@@ -1,4 +1,4 @@
-"""Functions that create real pools with real sockets, and functions that read the state of pools."""
+"""Functions that create pools with real sockets, use the pools, and read the state of the pools."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def make_pool(
     connect_timeout: float | None = 5.0,
     **options: Any,
 ) -> Pool:
-    """Create a pool with the listener `recorder`, by default without background runs."""
+    """Create a pool with the listener `recorder`, by default ready and without background runs."""
     options = {"background_interval": NO_BACKGROUND_RUNS, **options}
     owner = PoolOwner(clears_on_failure)
     connection_options = ConnectionSettings(
@@ -69,9 +69,9 @@ def owner_of(pool: Pool) -> PoolOwner:
     return owner
 
 
-def run_other_greenlets(rounds: int = 5) -> None:
+def run_other_greenlets(round_count: int = 5) -> None:
     """Let all other greenlets run for the given number of event loop iterations."""
-    for _ in range(rounds):
+    for _ in range(round_count):
         gevent.sleep(0)
 
 
@@ -89,7 +89,7 @@ def connection_counts(pool: Pool) -> tuple[int, int, int, int]:
 
 
 def fill_pool(pool: Pool, count: int) -> list[Connection]:
-    """Open and check in `count` connections, and return the connections in order of ID."""
+    """Check out and check in `count` connections. Return the connections in check-out order."""
     connections = [pool.check_out() for _ in range(count)]
     for connection in connections:
         pool.check_in(connection)

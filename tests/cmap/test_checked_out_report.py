@@ -1,5 +1,5 @@
-"""``pool_stats()`` and ``WaitQueueTimeoutError`` report the checked-out connections and the
-greenlets that checked them out.
+"""A ``WaitQueueTimeoutError`` reports the checked-out connections, and the greenlets that have
+checked out these connections.
 """
 
 from __future__ import annotations

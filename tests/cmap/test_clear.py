@@ -147,18 +147,18 @@ def test_interrupting_clear_keeps_connections_of_new_generation(new_pool: Any, s
     pool.clear()
     pool.ready()
     old = pool.check_out()
-    new: list[Any] = []
+    new_connections: list[Any] = []
 
     def check_out_during_clear(_event: Any) -> None:  # runs before any interruption
         pool.ready()
-        new.append(pool.check_out())
+        new_connections.append(pool.check_out())
 
     recorder.hooks["PoolCleared"] = check_out_during_clear
     pool.clear(interrupt=True)
     recorder.hooks.clear()
-    assert [oldest.usable, old.usable, new[0].usable] == [False, False, True]
-    assert [oldest.generation, old.generation, new[0].generation] == [0, 1, 2]
-    assert ping(new[0])["ok"] == 1
+    assert [oldest.usable, old.usable, new_connections[0].usable] == [False, False, True]
+    assert [oldest.generation, old.generation, new_connections[0].generation] == [0, 1, 2]
+    assert ping(new_connections[0])["ok"] == 1
 
 
 @pytest.mark.requirement("CMAP-158", "CMAP-160")

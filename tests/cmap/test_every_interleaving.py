@@ -1,4 +1,4 @@
-"""Explorations of all interleavings of the greenlets of a pool find no violation of an invariant.
+"""In all orders of a limited number of steps, the greenlets of a pool violate no invariant.
 
 If a test seeds a fault in the pool, the exploration finds the fault.
 """
@@ -43,7 +43,7 @@ SWITCHING_LIMITS = PoolLimits(
     steps_allowed=frozenset(("interrupt", "close")),
     switch_events=frozenset(("ConnectionCreated", "ConnectionClosed", "ConnectionCheckedIn")),
 )
-# One waiter receives the connection that the pool opens in the background.
+# One of two waiters receives the connection that the pool opens in the background.
 TWO_WAITERS = PoolLimits(3, 3, 1, 1, frozenset())
 BACKGROUND_LIMITS = PoolLimits(0, 1, 1, 1, frozenset(("clear",)), frozenset(("ConnectionClosed",)))
 
@@ -123,8 +123,8 @@ def release_and_keep_checked_out(
         self.available.append(connection)
 
 
-def limit_room(pending: int, total: int) -> Callable[[StateMachine], bool]:
-    return lambda self: len(self.pending) < pending and self.total < total
+def limit_room(max_pending: int, max_total: int) -> Callable[[StateMachine], bool]:
+    return lambda self: len(self.pending) < max_pending and self.total < max_total
 
 
 def return_none(*_arguments: Any) -> None:

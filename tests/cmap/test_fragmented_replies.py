@@ -82,8 +82,8 @@ REPLIES = {
 class FragmentingServer(StreamServer):
     """A server that answers a request with the bytes in ``pieces``, and closes the connection."""
 
-    def __init__(self, **tls: Any) -> None:
-        super().__init__(("127.0.0.1", 0), self.serve, **tls)
+    def __init__(self, **tls_options: Any) -> None:
+        super().__init__(("127.0.0.1", 0), self.serve, **tls_options)
         self.pieces: list[bytes] = []
         # True to send the pieces without pauses, and to keep the connection open.
         self.keep_open = False

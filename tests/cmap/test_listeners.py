@@ -1,4 +1,4 @@
-"""Pool listeners that let other greenlets run, and pools without listeners (CMAP-06, CMAP-143)."""
+"""Pool listeners that let other greenlets run, and pools without listeners (CMAP-06)."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ EXPECTED_GREENLET: ContextVar[Any] = ContextVar("EXPECTED_GREENLET")
 def test_listener_runs_in_greenlet_and_context_that_caused_event(
     new_pool: Any, recorder: Any, start_greenlet: Any
 ) -> None:
-    pool, wrong_greenlet_events, contexts = new_pool(max_pool_size=2), [], []
+    pool, wrong_greenlet_events, expected_greenlets = new_pool(max_pool_size=2), [], []
 
     def check_greenlet(event: Any) -> None:
-        contexts.append(EXPECTED_GREENLET.get())
+        expected_greenlets.append(EXPECTED_GREENLET.get())
         if EXPECTED_GREENLET.get() is not getcurrent():
             wrong_greenlet_events.append(event)
         gevent.sleep(0)
@@ -44,7 +44,7 @@ def test_listener_runs_in_greenlet_and_context_that_caused_event(
     tasks = [start_greenlet(use_in_context) for _ in range(10)]
     gevent.joinall(tasks, timeout=5, raise_error=True)
     assert wrong_greenlet_events == []
-    assert all(contexts.count(task) in (3, 5) for task in tasks)
+    assert all(expected_greenlets.count(task) in (3, 5) for task in tasks)
 
 
 def test_pool_without_listeners_queues_no_events(new_pool: Any, monkeypatch: Any) -> None:

@@ -124,10 +124,10 @@ def test_clear_with_interrupt_keeps_connections_of_other_services(pool: Pool, se
     one, other = check_out_connection_to(SERVICE, server, pool), check_out_connection_to(OTHER_SERVICE, server, pool)
     gate = Event()
     server.fail("ping", hold_reply(gate), hold_reply(gate))
-    pinging = [start_greenlet(ping, connection) for connection in (one, other)]
+    ping_greenlets = [start_greenlet(ping, connection) for connection in (one, other)]
     server.wait_for("ping", 2)
     pool.clear(service_id=SERVICE, interrupt=True)
-    pinging[0].join(timeout=5)
-    assert isinstance(pinging[0].exception, PoolClearedError)
+    ping_greenlets[0].join(timeout=5)
+    assert isinstance(ping_greenlets[0].exception, PoolClearedError)
     gate.set()
-    assert pinging[1].get(timeout=5)["ok"] == 1
+    assert ping_greenlets[1].get(timeout=5)["ok"] == 1

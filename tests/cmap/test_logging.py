@@ -40,8 +40,8 @@ def debug_log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 def log_records(debug_log: Any, message: str = "") -> list[Any]:
-    """Return the log records of the pool whose `message` field has the given text.
-    If the text is empty, return all log records of the pool.
+    """Return the records of the logger `LOGGER_NAME` with the given `message` field.
+    If `message` is empty, return all records of this logger.
     """
     pool_records = [record for record in debug_log.records if record.name == LOGGER_NAME]
     return [record for record in pool_records if message in ("", record.structured["message"])]
@@ -89,7 +89,7 @@ def test_log_messages_of_unix_domain_socket_have_no_port(tmp_path: Path, recorde
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(path)
         with pytest.raises(AutoReconnect):
-            pool.check_out()  # fails, because no server listens on the socket yet
+            pool.check_out()  # fails, because no server listens on the socket
     pool.close()
     for record in log_records(debug_log):
         assert record.structured["serverHost"] == path

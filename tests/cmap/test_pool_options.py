@@ -17,7 +17,7 @@ from tests.support.server import ScriptedReplicaSet
 from tests.support.wait import eventually
 
 OPTION_NAMES = ("maxPoolSize", "minPoolSize", "maxIdleTimeMS", "maxConnecting", "waitQueueTimeoutMS")
-VALUES = {"maxPoolSize": 7, "minPoolSize": 2, "maxIdleTimeMS": 60_000, "maxConnecting": 3, "waitQueueTimeoutMS": 4_000}
+OPTIONS = {"maxPoolSize": 7, "minPoolSize": 2, "maxIdleTimeMS": 60_000, "maxConnecting": 3, "waitQueueTimeoutMS": 4_000}
 
 
 def pool_options(host: Any = "h", **keywords: Any) -> PoolSettings:
@@ -26,8 +26,8 @@ def pool_options(host: Any = "h", **keywords: Any) -> PoolSettings:
 
 @pytest.mark.requirement("CMAP-02", "CMAP-12", "CMAP-15", "CMAP-17")
 def test_uri_and_keyword_arguments_set_equal_pool_options() -> None:
-    query = "&".join(f"{name}={value}" for name, value in VALUES.items())
-    from_uri, from_keywords = pool_options(f"mongodb://h/?{query}"), pool_options(**VALUES)
+    query = "&".join(f"{name}={value}" for name, value in OPTIONS.items())
+    from_uri, from_keywords = pool_options(f"mongodb://h/?{query}"), pool_options(**OPTIONS)
     assert from_uri == from_keywords
     assert (from_uri.max_pool_size, from_uri.min_pool_size, from_uri.max_connecting) == (7, 2, 3)
     assert (from_uri.max_idle_time, from_uri.wait_queue_timeout) == (60, 4)

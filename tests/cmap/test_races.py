@@ -1,4 +1,4 @@
-"""The driver connects to all addresses of a host name in parallel (*race*).
+"""Concurrent attempts of the driver to connect to the addresses of one host name (*race*).
 
 Errors name the addresses, and the stage of connection establishment that failed.
 """
@@ -115,14 +115,14 @@ def test_race_keeps_first_established_connection_and_closes_others(
     race = Race(endpoints, make_transport, ATTEMPT_LIMIT, order, True)
     virtual_loop: Any = get_hub().loop
     start = virtual_loop.monotonic()
-    end, succeeds = expected_duration_and_success(responses)
+    duration, succeeds = expected_duration_and_success(responses)
     own_timeout = gevent.Timeout(timeout_seconds)
     winner = None
     try:
         with own_timeout:
             winner = race.run()
     except gevent.Timeout as error:
-        assert error is own_timeout and timeout_seconds is not None and timeout_seconds < end + TOLERANCE
+        assert error is own_timeout and timeout_seconds is not None and timeout_seconds < duration + TOLERANCE
         assert all(transport.closed for transport in transports)
         return
     except TransportError as error:
@@ -130,7 +130,7 @@ def test_race_keeps_first_established_connection_and_closes_others(
         timed_out = any(kind == "drop" or delay > ATTEMPT_LIMIT for kind, delay in responses)
         assert isinstance(error, AttemptsTimedOut) == timed_out
         assert [address in str(error) for address in responses_by_address] == [True] * len(responses_by_address)
-    assert abs(virtual_loop.monotonic() - start - end) < TOLERANCE
+    assert abs(virtual_loop.monotonic() - start - duration) < TOLERANCE
     assert (winner is not None) == succeeds
     assert [each for each in transports if not each.closed] == ([] if winner is None else [winner.transport])
     if winner is not None:

@@ -1,4 +1,4 @@
-"""The driver sets the socket options TCP_NODELAY and SO_KEEPALIVE, and the keepalive intervals."""
+"""The driver sets TCP_NODELAY, SO_KEEPALIVE and the options of TCP keepalive."""
 
 from __future__ import annotations
 
@@ -47,6 +47,6 @@ def test_keepalive_option_stays_unchanged_if_lower_or_missing(
         transport = connected_transport(server)
         monkeypatch.undo()
         for name in KEEPALIVE_OPTIONS:
-            system_option = super(ShortKeepalive, transport._socket).getsockopt
-            assert (system_option(socket.IPPROTO_TCP, getattr(socket, name)) == 5) == (name != missing_option)
+            get_system_option = super(ShortKeepalive, transport._socket).getsockopt
+            assert (get_system_option(socket.IPPROTO_TCP, getattr(socket, name)) == 5) == (name != missing_option)
         transport.close()

@@ -17,7 +17,7 @@ from tests.support.server import hold_reply
 
 
 class Waiters:
-    """Greenlets that check out connections. ``served_names`` lists the names in check-out order."""
+    """Greenlets that check out connections. ``served_names`` has their names in check-out order."""
 
     def __init__(self, pool: Pool, start_greenlet: Any) -> None:
         self.served_names: list[Any] = []
@@ -50,19 +50,19 @@ def test_all_of_500_waiters_are_served_within_pool_limits(
     new_pool: Any, server: Any, recorder: Any, start_greenlet: Any
 ) -> None:
     pool = new_pool(max_pool_size=5, max_connecting=2)
-    exceeded_counts: list[Any] = []
+    wrong_counts: list[Any] = []
 
     def check_counts(_event: Any) -> None:
         total, pending, available, in_use = connection_counts(pool)
         if total > 5 or pending > 2 or total != pending + available + in_use or len(server.peers) > 5:
-            exceeded_counts.append(connection_counts(pool))
+            wrong_counts.append(connection_counts(pool))
 
     recorder.hooks = dict.fromkeys(["Created", "Ready", "CheckedOut", "CheckedIn", "Closed"], check_counts)
     waiters = Waiters(pool, start_greenlet)
     tasks = [waiters.add(number) for number in range(500)]
     gevent.joinall(tasks, timeout=20)
     assert sorted(waiters.served_names) == list(range(500))
-    assert not exceeded_counts
+    assert not wrong_counts
     assert (
         len(recorder.events_named("Started"))
         == len(recorder.events_named("CheckedOut"))

@@ -1,11 +1,11 @@
-"""Write and check the conformance pages ``docs/conformance/<seed>.md``.
+"""Write and check the conformance pages ``docs/conformance/<specification>.md``.
 
 A page has one row for each requirement of a specification.
 
-A page is a table ``| ID | Level | What it demands | Proof |``. The first three columns are written by
-hand. ``python -m tests.conformance.pages --write`` writes the last column from the markers of all
-tests, such as ``@pytest.mark.requirement("CMAP-17")``. If no test proves a requirement, the last
-column contains a reason that begins with ``none: ``.
+A page contains a table ``| ID | Level | What it demands | Proof |``. Authors write the first three
+columns. ``python -m tests.conformance.pages --write`` writes the last column from the markers of all
+tests, such as ``@pytest.mark.requirement("CMAP-17")``. If no test can prove a requirement, the author
+of the page writes a reason that begins with ``none: `` in the last column.
 
 The program reads the markers from the source code, and does not import the tests. A new page needs
 no entry in another file.
@@ -26,9 +26,9 @@ ROOT = Path(__file__).parents[2]
 TESTS, PAGES = ROOT / "tests", ROOT / "docs" / "conformance"
 NO_PROOF = "none: "
 UNPROVEN = "**not proven**"
-SHOWN = 6  # Maximum number of tests that a row of a page names.
+MAX_SHOWN_TESTS = 6  # Maximum number of tests that a row of a page names.
 
-_ROW = re.compile(r"^\| (?P<id>[A-Z]+-\d+) \| (?P<level>[^|]+) \| (?P<demand>[^|]+) \|(?P<proof>.*)\|$")
+_ROW_REGEX = re.compile(r"^\| (?P<id>[A-Z]+-\d+) \| (?P<level>[^|]+) \| (?P<demand>[^|]+) \|(?P<proof>.*)\|$")
 
 # Requirement ID -> names of the tests that prove the requirement, such as
 # tests/cmap/test_clear.py::test_x.
@@ -47,9 +47,7 @@ class Row:
 
     @property
     def reason(self) -> str | None:
-        """Return the reason why no test proves the requirement, or None if the row contains no
-        reason.
-        """
+        """The reason why no test proves the requirement, or None if the row contains no reason."""
         return self.proof if self.proof.startswith(NO_PROOF) and len(self.proof) > len(NO_PROOF) else None
 
 
@@ -59,9 +57,9 @@ def find_proofs(tests: Path = TESTS) -> Proofs:
     """
     proofs: defaultdict[str, list[str]] = defaultdict(list)
     for file in sorted(tests.rglob("*.py")):
-        where = file.relative_to(tests.parent).as_posix()
+        file_name = file.relative_to(tests.parent).as_posix()
         for identifier, name in read_markers(file.read_text("utf-8")):
-            proofs[identifier].append(f"{where}::{name}")
+            proofs[identifier].append(f"{file_name}::{name}")
     return dict(proofs)
 
 
@@ -71,19 +69,19 @@ def read_markers(source: str) -> Iterator[tuple[str, str]]:
     A marker of a class or module applies to all its tests.
     """
     module = ast.parse(source)
-    of_module = _assigned_markers(module.body)
+    module_ids = _assigned_markers(module.body)
     for node in module.body:
         if isinstance(node, ast.ClassDef):
-            of_class = of_module + _decorator_markers(node) + _assigned_markers(node.body)
+            class_ids = module_ids + _decorator_markers(node) + _assigned_markers(node.body)
             for member in node.body:
-                yield from _markers_of_test(member, of_class, f"{node.name}::")
+                yield from _markers_of_test(member, class_ids, f"{node.name}::")
         else:
-            yield from _markers_of_test(node, of_module, "")
+            yield from _markers_of_test(node, module_ids, "")
 
 
-def _markers_of_test(node: ast.AST, inherited: list[str], prefix: str) -> Iterator[tuple[str, str]]:
+def _markers_of_test(node: ast.AST, inherited_ids: list[str], prefix: str) -> Iterator[tuple[str, str]]:
     if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
-        for identifier in dict.fromkeys(inherited + _decorator_markers(node)):
+        for identifier in dict.fromkeys(inherited_ids + _decorator_markers(node)):
             yield identifier, prefix + node.name
 
 
@@ -117,7 +115,7 @@ def pages(folder: Path = PAGES) -> list[Path]:
 
 
 def read_rows(text: str) -> list[Row]:
-    matches = filter(None, map(_ROW.match, text.splitlines()))
+    matches = filter(None, map(_ROW_REGEX.match, text.splitlines()))
     return [Row(*(value.strip() for value in match.group("id", "level", "demand", "proof"))) for match in matches]
 
 
@@ -132,16 +130,16 @@ def _render_line(line: str, proofs: Proofs) -> str:
 
 
 def _proof_cell(row: Row, proofs: Proofs) -> str:
-    nodes = proofs.get(row.id, [])
-    if not nodes:
+    test_names = proofs.get(row.id, [])
+    if not test_names:
         return row.reason or UNPROVEN
-    links = [_markdown_link(node) for node in nodes[:SHOWN]]
-    more = len(nodes) - SHOWN
-    return ", ".join([*links, *([f"and {more} more"] if more > 0 else [])])
+    links = [_markdown_link(name) for name in test_names[:MAX_SHOWN_TESTS]]
+    omitted_count = len(test_names) - MAX_SHOWN_TESTS
+    return ", ".join([*links, *([f"and {omitted_count} more"] if omitted_count > 0 else [])])
 
 
-def _markdown_link(node: str) -> str:
-    file, _, name = node.partition("::")
+def _markdown_link(test_name: str) -> str:
+    file, _, name = test_name.partition("::")
     return f"[{file}::{name}](../../{file})"
 
 
@@ -162,8 +160,8 @@ def differences_of_pages(folder: Path = PAGES, tests: Path = TESTS) -> list[str]
                 found.append(f"{page.name}: {row.id} has a proof, so remove its reason")
         if render_page(text, proofs) != text:
             found.append(f"{page.name}: out of date; run python -m tests.conformance.pages --write")
-    seeds = {identifier.split("-")[0] for identifier in known}
-    unknown = sorted(each for each in proofs if each.split("-")[0] in seeds and each not in known)
+    prefixes = {identifier.split("-")[0] for identifier in known}
+    unknown = sorted(each for each in proofs if each.split("-")[0] in prefixes and each not in known)
     return found + [f"{proofs[each][0]}: no page knows {each}" for each in unknown]
 
 

@@ -1,5 +1,5 @@
-"""Tests that ``tests/README.md`` names the test folders, and that names of files and tables in the
-tests exist.
+"""Tests that ``tests/README.md`` lists the test folders, and that the listed files exist. Names of test
+files are unique, and each module uses the tables of its data file.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ def test_readme_lists_every_folder() -> None:
 
 
 def test_files_in_readme_exist() -> None:
-    below = ("", "support/", "gevent/switching/", "differential/", "mutations/")
-    for name in re.findall(r"`(?:tests/)?((?:\w+/)*\w+\.py)`|pytest (tests/[\w/]+(?:\.py)?)", _README):
-        path = name[0] or name[1].removeprefix("tests/")
-        assert any((TESTS / folder / path).exists() for folder in below), path
+    folders = ("", "support/", "gevent/switching/", "differential/", "mutations/")
+    for match in re.findall(r"`(?:tests/)?((?:\w+/)*\w+\.py)`|pytest (tests/[\w/]+(?:\.py)?)", _README):
+        path = match[0] or match[1].removeprefix("tests/")
+        assert any((TESTS / folder / path).exists() for folder in folders), path
 
 
 def test_names_of_test_files_are_unique() -> None:

@@ -76,6 +76,6 @@ def test_pages_agree_with_markers_of_tests() -> None:
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
 def test_requirements_of_page_are_consecutive(page: Path) -> None:
     rows = read_rows(page.read_text("utf-8"))
-    seed = rows[0].id.split("-")[0]
-    assert [row.id for row in rows] == [f"{seed}-{number:02}" for number in range(1, len(rows) + 1)]
+    prefix = rows[0].id.split("-")[0]
+    assert [row.id for row in rows] == [f"{prefix}-{number:02}" for number in range(1, len(rows) + 1)]
     assert all(row.level in ("MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY") for row in rows)

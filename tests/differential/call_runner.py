@@ -58,7 +58,7 @@ class DecimalCodec(TypeCodec):  # type: ignore[misc]
 
 
 class ForeignDatabaseError(Exception):
-    """Raised if a call would use a database of another user, or would affect the whole server."""
+    """Raised if a call would use a forbidden database, or would affect the whole server."""
 
 
 class Driver(NamedTuple):
@@ -79,7 +79,7 @@ class Outcome(NamedTuple):
     :ivar returned: The returned value.
     :ivar error: The raised error, or None.
     :ivar commands: The commands that the call has sent.
-    :ivar documents: The documents in the databases of the calls after the call.
+    :ivar documents: The documents that the databases of all calls contain after the call.
     """
 
     returned: Any
@@ -172,11 +172,11 @@ class CallRunner:
         self._foreign_reason = "does not belong to the run" if rejects_other_databases else "existed before the tests"
         self._fail_point_is_set = False
         # True if a call may have changed the documents after the last reset.
-        self._is_changed = True
+        self._documents_are_changed = True
         self._unchanged_documents: Any = None  # cache of the documents that exist directly after a reset
 
     def close(self) -> None:
-        """Drop all databases that calls have used, and close all clients."""
+        """Drop all databases that calls have used, and close all clients and the proxy."""
         self._drop_all()
         for client in (*self._clients.values(), self._control_client):
             client.close()
@@ -191,11 +191,11 @@ class CallRunner:
 
     @property
     def unsupported_features(self) -> frozenset[str]:
-        """Return the error messages of the server about unsupported features that calls needed."""
+        """Descriptions of the features that calls needed and that the server does not support."""
         return frozenset(self._proxy.unsupported_features)
 
     def clear_unsupported_features(self) -> None:
-        """Delete the recorded messages about unsupported features."""
+        """Delete the recorded descriptions of unsupported features."""
         self._proxy.unsupported_features.clear()
 
     def run_gmongo_call(self, source: str | Callable[[dict[str, Any]], Any]) -> Outcome:
@@ -211,7 +211,7 @@ class CallRunner:
             self._clients[driver] = driver.module.MongoClient(self.uri)  # type: ignore[attr-defined]
             self._clients[driver].admin.command("ping")
         comparable, returned, error, text = ComparableValues(), None, None, ""
-        if self._is_changed:
+        if self._documents_are_changed:
             self._reset()
         self._proxy.refused_names.clear()
         with self._interruption_after_timeout(driver), self._available_names(driver) as names:
@@ -225,14 +225,14 @@ class CallRunner:
             sent = self._take_sent_commands(names)
             if self._proxy.refused_names:
                 # The call may have sent other commands before the rejected command.
-                self._is_changed = True
+                self._documents_are_changed = True
                 rejected = ", ".join(sorted(self._proxy.refused_names))
                 raise ForeignDatabaseError(f"the call uses {rejected}, which {self._foreign_reason}")
         commands = [_comparable_command(each, comparable) for each in sent]
         if self._fail_point_is_set:
             self._control_client.admin.command("configureFailPoint", "failCommand", mode="off")
             self._fail_point_is_set = False
-        self._is_changed = not all(name[0] in _READ_COMMANDS for name, *_ in commands)
+        self._documents_are_changed = not all(name[0] in _READ_COMMANDS for name, *_ in commands)
         try:
             documents = self._remaining_documents(comparable)
         except pymongo.errors.NetworkTimeout as timeout:
@@ -327,10 +327,10 @@ class CallRunner:
         self._control_client[self._database].things.insert_many([dict(document) for document in DOCUMENTS])
 
     def _remaining_documents(self, comparable: ComparableValues) -> Any:
-        """Return the documents of all databases that calls have used."""
+        """Return the documents of all databases that calls have used, or None for nx-27017."""
         if self.name == "nx-27017":
             return None  # this server sometimes lists collections that were dropped
-        if self._is_changed:
+        if self._documents_are_changed:
             return self._all_documents(comparable)
         if self._unchanged_documents is None:
             self._unchanged_documents = self._all_documents(comparable)
@@ -352,7 +352,7 @@ def _fault_of_unacknowledged(server: tuple[str, int], call_timeout: float | None
     """Return a text that describes how a server violates the protocol for unacknowledged commands, or
     an empty text.
 
-    If a server violates the protocol, drivers wait forever for the reply to their next command.
+    After a violation of the protocol, the next command on the connection can fail.
     """
     with socket.create_connection(server, timeout=call_timeout) as connection:
         try:
@@ -393,8 +393,8 @@ def _result_or_error(call: Callable[[], Any]) -> Any:
 
 
 def _comparable_command(sent: RecordedCommand, comparable: ComparableValues) -> Any:
-    """Return a command in comparable form: the first field, and then the other fields sorted by
-    name.
+    """Return the first field of a command, the other fields sorted by name, and whether the command
+    belongs to a session and is acknowledged.
     """
     body = _without_default_fields({name: value for name, value in sent.body.items() if name != "txnNumber"})
     if "txnNumber" in sent.body:

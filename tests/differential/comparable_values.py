@@ -11,11 +11,13 @@ import bson
 from bson.raw_bson import RawBSONDocument
 
 _DRIVER_PACKAGES = ("pymongo", "gridfs", "gmongo")
-# Fields of documents whose values differ in each run.
-_VOLATILE = frozenset({"$clusterTime", "operationTime", "lsid", "electionId", "connectionId", "localTime", "opTime"})
+# Document fields with values that differ in each run.
+_VOLATILE_FIELDS = frozenset(
+    {"$clusterTime", "operationTime", "lsid", "electionId", "connectionId", "localTime", "opTime"}
+)
 # Parts of error messages that differ in each run: transaction numbers, and UUIDs of index builds or
 # collections.
-_VARYING_PARTS = re.compile(r"(?<=number )\d+|(?<=number is )\d+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+_VARYING_PARTS_REGEX = re.compile(r"(?<=number )\d+|(?<=number is )\d+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _CURSOR_ID_FIELDS = frozenset({"getMore", "cursors", "cursor_id"})
 # The tested calls contain only dates before this year. Later dates come from a clock.
 _FIRST_CLOCK_YEAR = 2026
@@ -23,7 +25,7 @@ _YEAR_2000 = 946_684_800
 
 
 class ComparableValues:
-    """Converter of the values of one run. Numbers replace generated IDs, which differ in each run."""
+    """Converter of the values of one call. Numbers replace generated IDs, which differ in each call."""
 
     def __init__(self) -> None:
         self._ids: dict[Any, str] = {}
@@ -32,15 +34,13 @@ class ComparableValues:
         return self._ids.setdefault(value, f"{type(value).__name__} {len(self._ids)}")
 
     def convert(self, value: Any, depth: int = 0) -> Any:
-        """Return a value in comparable form, which consists of nested tuples of strings and plain
-        values.
-        """
+        """Return a value in comparable form: nested tuples that contain strings and plain values."""
         kind = type(value)
         name = kind.__name__
         if depth > 8:
             return "..."
         if kind is str:
-            return name, _VARYING_PARTS.sub("N", value)
+            return name, _VARYING_PARTS_REGEX.sub("N", value)
         if value is None or kind in (bool, int, bytes):
             return (name, value) if kind is not bytes or not value else (name, self._convert_bytes(value))
         if kind is float:
@@ -53,7 +53,7 @@ class ComparableValues:
             return "dict" if name.startswith("_") else name, tuple(
                 (key, "an id" if key in _CURSOR_ID_FIELDS else self.convert(item, depth + 1))
                 for key, item in value.items()
-                if key not in _VOLATILE
+                if key not in _VOLATILE_FIELDS
             )
         if isinstance(value, (list, tuple)):
             return name, tuple(self.convert(item, depth + 1) for item in value)
@@ -99,8 +99,8 @@ class ComparableValues:
         )
 
     def read_attribute(self, value: Any, name: str, depth: int = 0) -> Any:
-        """Return the value of an attribute in comparable form, or the class of the error that the
-        attribute raises.
+        """Return the value of an attribute in comparable form, or the class name of the error that
+        the attribute raises.
         """
         try:
             return self.convert(getattr(value, name), depth)
@@ -143,8 +143,8 @@ def are_equal(theirs: Any, ours: Any, accept: Callable[[Any, Any], bool] = lambd
 
     :param theirs: Value of PyMongo.
     :param ours: Value of gmongo.
-    :param accept: Function that receives two parts and returns True if their difference is
-        intended.
+    :param accept: Function that receives a part of each value, and returns True if the difference of
+        the parts is intended.
     """
     if isinstance(theirs, RaisedError) and isinstance(ours, RaisedError) and theirs.classes[0] in ours.classes:
         equal = _has_all_attributes(theirs.attributes, ours.attributes, accept) and theirs.labels == ours.labels

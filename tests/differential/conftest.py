@@ -1,4 +1,4 @@
-"""Fixtures that provide call runners on the servers on which gmongo and PyMongo are compared."""
+"""Fixture that creates call runners, and hook that expects failures with older PyMongo versions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package", params=SERVERS)
 def runner(request: pytest.FixtureRequest) -> Iterator[CallRunner]:
-    """Yield a call runner on each available server.
+    """Yield a call runner on the server that the parameter of the fixture names.
 
     Close the runner after the tests of this folder, because later tests count greenlets,
     descriptors and timers.

@@ -2,8 +2,8 @@
 
 If the outcomes of a call differ in any other way, a test fails.
 
-An entry has a pattern that matches calls, the parts of an outcome that may differ, the reason, and
-a text of the documentation.
+An entry contains the reason, a text of the documentation, and a regular expression for calls. An
+entry also names the parts of an outcome that may differ, or a function that accepts differences.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _ARGUMENT_ERRORS = frozenset({"TypeError", "ValueError"})
 class Kind(Enum):
     """Reason why a difference from PyMongo is intended."""
 
-    LAW = "a specification requires the behaviour of gmongo"
+    SPECIFICATION = "a specification requires the behaviour of gmongo"
     SAFER = "PyMongo loses data, or fails late or by accident"
-    MORE = "gmongo accepts or supports more than PyMongo"
-    FORM = "the format of a result or command differs"
+    EXTENSION = "gmongo accepts or supports more than PyMongo"
+    FORMAT = "the format of a result or command differs"
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class Difference:
 
 
 def _is_bad_argument(theirs: Any, ours: Any) -> bool:
-    """Return True if both drivers reject an argument, but PyMongo raises an accidental error, or
-    a built-in error that gmongo does not raise.
+    """Return True if both drivers reject an argument with different errors, and PyMongo raises an
+    accidental error, a TypeError or a ValueError.
     """
     if isinstance(theirs, str) and theirs in FAULT_NAMES and ours in ("InvalidOperation", *_ARGUMENT_ERRORS):
         return True
@@ -136,8 +136,8 @@ def _differs_by_transaction_number(theirs: Any, ours: Any) -> bool:
     """Return True if two commands differ only in the transaction number, which only gmongo sends."""
     if not (_is_comparable_command(theirs) and _is_comparable_command(ours)) or theirs == ours:
         return False
-    number = ("txnNumber", ("bool", True))
-    return number not in theirs[1] and bool((theirs[1], theirs[2:]) == (_without_field(number, ours[1]), ours[2:]))
+    field = ("txnNumber", ("bool", True))
+    return field not in theirs[1] and bool((theirs[1], theirs[2:]) == (_without_field(field, ours[1]), ours[2:]))
 
 
 def _without_field(field: Any, fields: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -152,7 +152,7 @@ def _is_id_of_ended_cursor(theirs: Any, ours: Any) -> bool:
 
 
 def _is_same_number(theirs: Any, ours: Any) -> bool:
-    """Return True if an int and a float, or two numbers of one type, have equal values."""
+    """Return True if two numbers have equal values. Each number is an int or a float."""
     kinds = {"int", "float"}
     if not all(isinstance(each, tuple) and len(each) == 2 and each[0] in kinds for each in (theirs, ours)):
         return False

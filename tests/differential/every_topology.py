@@ -1,7 +1,7 @@
 """Comparison of the topology states of gmongo and PyMongo.
 
-The exploration applies all sequences of hello replies and errors of one to three members to a
-topology of each driver.
+The exploration applies all sequences of a limited number of server checks to a topology of each
+driver. The result of a check is a hello reply or an error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gmongo.sdam.topology_description import initial_description
 from gmongo.wire.address import Address
 
 A, B, C = [(f"h{number}", 27017) for number in (1, 2, 3)]
-ELECTIONS = [ObjectId(f"{number:024x}") for number in (1, 2)]
+ELECTION_IDS = [ObjectId(f"{number:024x}") for number in (1, 2)]
 _BASE = {"ok": 1, "minWireVersion": 0, "maxWireVersion": 25}
 
 
@@ -58,9 +58,9 @@ def check_results() -> Iterator[tuple[str, dict[str, Any] | None]]:
         for fields in _election_fields():
             # From wire version 17, drivers compare electionId before setVersion.
             for wire_version in (13, 25):
-                election = " ".join(map(str, fields.values())) or "without election"
+                election_text = " ".join(map(str, fields.values())) or "without election"
                 yield (
-                    f"primary of {len(hosts)}, {election}, wire version {wire_version}",
+                    f"primary of {len(hosts)}, {election_text}, wire version {wire_version}",
                     {**member, **fields, "maxWireVersion": wire_version, "isWritablePrimary": True},
                 )
         yield f"secondary of {len(hosts)}", {**member, "secondary": True}
@@ -83,8 +83,8 @@ def check_results() -> Iterator[tuple[str, dict[str, Any] | None]]:
 
 
 def _election_fields() -> Iterator[dict[str, Any]]:
-    for version, election in ((1, 0), (1, 1), (2, 0)):
-        yield {"setVersion": version, "electionId": ELECTIONS[election]}
+    for version, election_index in ((1, 0), (1, 1), (2, 0)):
+        yield {"setVersion": version, "electionId": ELECTION_IDS[election_index]}
     yield {}
     yield {"setVersion": 2}
 
@@ -151,7 +151,7 @@ def initial_descriptions(start: Start) -> DescriptionPair:
 
 
 class Exploration(NamedTuple):
-    """Result of an exploration: counts, and the shortest sequence that leads to each difference."""
+    """Result of an exploration: counts, and the shortest sequence that leads to each violation."""
 
     state_count: int
     step_count: int
@@ -187,10 +187,10 @@ def explore(start: Start, depth: int) -> Exploration:
 def _difference(ours: Any, theirs: Any) -> str | None:
     if ours != theirs:
         return "the drivers differ"
-    kind, *_, servers = ours
-    primaries = sum(server == "RSPrimary" for _, server in servers)
-    if primaries > 1:
+    topology_type, *_, servers = ours
+    primary_count = sum(server == "RSPrimary" for _, server in servers)
+    if primary_count > 1:
         return "two primaries"
-    if kind != "Single" and (primaries == 1) != (kind == "ReplicaSetWithPrimary"):
+    if topology_type != "Single" and (primary_count == 1) != (topology_type == "ReplicaSetWithPrimary"):
         return "the topology type contradicts the number of primaries"
     return None

@@ -14,7 +14,7 @@ _REPEAT_COUNT = 3
 
 
 class Verdict(Enum):
-    """Result of the comparison of a row: equal outcomes, different outcomes, or skipped."""
+    """Result of a comparison: no unintended difference, skipped, or an unintended difference."""
 
     SAME = "same"
     SKIPPED = "skipped"
@@ -37,7 +37,7 @@ class Attribution(NamedTuple):
 def attribute_difference(runner: CallRunner, source: str, simulation: Callable[[], CallRunner]) -> Attribution:
     """Run a row with gmongo and PyMongo.
 
-    If the outcomes differ because of the server, the verdict is SKIPPED.
+    If the server lacks a feature or causes the difference of the outcomes, the verdict is SKIPPED.
 
     :param runner: The `CallRunner` of the tested server.
     :param simulation: Function that returns a call runner on a simulated deployment. The deployment

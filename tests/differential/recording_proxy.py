@@ -20,9 +20,9 @@ SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
 _INTERNAL_COMMANDS = frozenset(
     {"hello", "ismaster", "isMaster", "endSessions", "killCursors", "killSessions", "saslStart", "saslContinue"}
 )
-# Commands to the database `admin` that a call may send, even if the call may use only one other
+# Commands to system databases that a call may send, even if `permitted_database` names another
 # database.
-_HARMLESS_NAMES = _INTERNAL_COMMANDS | {
+_SAFE_COMMANDS = _INTERNAL_COMMANDS | {
     "ping",
     "buildInfo",
     "buildinfo",
@@ -76,7 +76,7 @@ class RecordingProxy:
         fault_of_unacknowledged: str = "",
         permitted_database: str | None = None,
     ) -> None:
-        # Error messages of the server about unsupported features.
+        # Descriptions of the features that the server does not support.
         self.unsupported_features: set[str] = set()
         self.used_databases: set[str] = set()  # Names of the databases that forwarded commands use.
         # Names of the forbidden databases that commands used, and of rejected commands.
@@ -89,13 +89,13 @@ class RecordingProxy:
 
         class Handler(socketserver.BaseRequestHandler):
             def handle(self) -> None:
-                internal_requests: set[int] = set()  # request IDs of the commands in `_INTERNAL_COMMANDS`
+                internal_request_ids: set[int] = set()  # request IDs of the commands in `_INTERNAL_COMMANDS`
                 with socket.create_connection(server) as upstream:
                     reply_thread = threading.Thread(
-                        target=proxy._forward_replies, args=(upstream, self.request, internal_requests), daemon=True
+                        target=proxy._forward_replies, args=(upstream, self.request, internal_request_ids), daemon=True
                     )
                     reply_thread.start()
-                    proxy._forward_commands(self.request, upstream, internal_requests)
+                    proxy._forward_commands(self.request, upstream, internal_request_ids)
 
         class Server(socketserver.ThreadingTCPServer):
             daemon_threads = True
@@ -116,16 +116,16 @@ class RecordingProxy:
         self._server.shutdown()
         self._server.server_close()
 
-    def _forward_commands(self, client: socket.socket, upstream: socket.socket, internal_requests: set[int]) -> None:
+    def _forward_commands(self, client: socket.socket, upstream: socket.socket, internal_request_ids: set[int]) -> None:
         try:
             for header, body in _read_messages(client):
-                _, request, _, opcode = _HEADER.unpack(header)
+                _, request_id, _, opcode = _HEADER.unpack(header)
                 if opcode == _OP_MSG:
                     flags, name, command = _read_command(body)
                     if not self._record(flags, name, command):
                         break
                     if name in _INTERNAL_COMMANDS:
-                        internal_requests.add(request)
+                        internal_request_ids.add(request_id)
                 upstream.sendall(header + body)
         except OSError:
             pass
@@ -133,11 +133,11 @@ class RecordingProxy:
             # In contrast to `close`, `shutdown` ends the thread that reads from the socket.
             _shut_down(upstream)
 
-    def _forward_replies(self, upstream: socket.socket, client: socket.socket, internal_requests: set[int]) -> None:
+    def _forward_replies(self, upstream: socket.socket, client: socket.socket, internal_request_ids: set[int]) -> None:
         try:
             for header, body in _read_messages(upstream):
-                length, _, answered_request, opcode = _HEADER.unpack(header)
-                if opcode == _OP_MSG and length < _MAX_ERROR_REPLY_SIZE and answered_request not in internal_requests:
+                length, _, answered_id, opcode = _HEADER.unpack(header)
+                if opcode == _OP_MSG and length < _MAX_ERROR_REPLY_SIZE and answered_id not in internal_request_ids:
                     self._record_error(bson.decode(body[5:]))
                 client.sendall(header + body)
         except OSError:
@@ -167,7 +167,7 @@ class RecordingProxy:
     def _forbidden_names(self, name: str, body: dict[str, Any], databases: set[str]) -> set[str]:
         if self._permitted_database is None:
             return databases & set(self._forbidden_databases)
-        affects_server = name in _SERVER_COMMANDS or (body["$db"] in SYSTEM_DATABASES and name not in _HARMLESS_NAMES)
+        affects_server = name in _SERVER_COMMANDS or (body["$db"] in SYSTEM_DATABASES and name not in _SAFE_COMMANDS)
         return (databases - {self._permitted_database}) | ({name} if affects_server else set())
 
 

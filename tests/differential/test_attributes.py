@@ -162,7 +162,7 @@ DIFFERENT_CONSTANTS = {"gmongo.version", "gmongo.version_tuple", "gmongo.MIN_SUP
 
 
 def _common_constants(theirs: object, ours: object, path: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the numbers, texts and flags that both drivers define in a module or class."""
+    """Yield the name and both values of each constant that the drivers share in a module or class."""
     for name in {name for name in dir(theirs) if not name.startswith("_")} & set(dir(ours)):
         one, other = getattr(theirs, name), getattr(ours, name)
         if isinstance(one, int | float | str | tuple | frozenset):

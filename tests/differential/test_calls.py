@@ -1,5 +1,5 @@
-"""Calls of public operations have the outcome of PyMongo. The tests use valid and invalid
-options.
+"""Calls of public operations have the same outcome in gmongo and PyMongo, except for intended
+differences. The calls have valid and invalid options.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from .servers import EXTERNAL_SERVERS, only_on
 _CALLS = [call for path in sorted((Path(__file__).parent / "calls").glob("*.txt")) for call in read_calls(path)]
 
 
-# Names of the files of calls that nx-27017 supports. The server supports neither change streams nor
-# fail points nor transactions. The server also keeps dropped collections after some errors, and
-# wrongly replies to unacknowledged writes.
-_NX_FILES = frozenset({"writes", "bulks", "reads", "administration", "bad_inputs"})
+# Names of files whose calls nx-27017 supports. nx-27017 supports neither change streams nor fail
+# points nor transactions. After some errors, nx-27017 keeps a dropped collection. nx-27017 wrongly
+# replies to unacknowledged writes.
+_NX_FILE_NAMES = frozenset({"writes", "bulks", "reads", "administration", "bad_inputs"})
 
 
 def _parametrized(calls: list[Call]) -> Any:
@@ -42,7 +42,7 @@ def test_call_has_outcome_of_pymongo(runner: CallRunner, call: Call) -> None:
 
 
 @pytest.mark.one_in(12)
-@_parametrized([call for call in _CALLS if call.name.partition(":")[0] in _NX_FILES])
+@_parametrized([call for call in _CALLS if call.name.partition(":")[0] in _NX_FILE_NAMES])
 @only_on("nx-27017")
 def test_call_has_outcome_of_pymongo_on_embedded_database(runner: CallRunner, call: Call) -> None:
     check_outcomes(call.source, *runner.compare(call.source))

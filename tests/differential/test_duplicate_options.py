@@ -1,4 +1,4 @@
-"""Tests of options that have two values. A URI, keywords or DNS records contain the values.
+"""Tests of options that have two values. The values come from a URI, its scheme, or keywords.
 
 Each value can have its own spelling of the option's name.
 """
@@ -24,10 +24,10 @@ from gmongo.options.client_values import tls_enabled
 from gmongo.options.table import OPTIONS, Option, Source, find_option
 from tests.support.cases import rows
 
-# Two different values for each option. For a file option, a value names an attribute of the fixture `files`.
+# Two values for each tested option. For a file, the value names an attribute of the fixture `files`.
 VALUES: dict[str, tuple[Any, Any]] = {row["option"]: tuple(row["values"]) for row in rows(__file__) if "values" in row}
-# Options that the tests omit: options that are valid only together with a second option, and the
-# option `connect`, which the tests set.
+# Options that the tests omit: `connect`, which the tests set, the options of proxies, and options
+# that need a second option or a mongodb+srv URI.
 OMITTED_OPTIONS = {row["option"] for row in rows(__file__) if "values" not in row}
 REJECTED = "refused"
 
@@ -48,7 +48,7 @@ class DoubleOption(NamedTuple):
     """An option with two values.
 
     :ivar places: Two letters, one for the place of each value: U for the URI, K for a keyword.
-    :ivar names: The spelling of the option's name at each value.
+    :ivar names: For each value, the spelling of the option's name.
     """
 
     places: str
@@ -66,15 +66,15 @@ class DoubleOption(NamedTuple):
 
         :raises Exception: The driver rejects the values.
         """
-        uri = [f"{self.names[n]}={_text(self.values[n])}" for n in indexes if self.places[n] == "U"]
+        pairs = [f"{self.names[n]}={_text(self.values[n])}" for n in indexes if self.places[n] == "U"]
         keywords = {self.names[n]: self.values[n] for n in indexes if self.places[n] == "K"}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return driver.MongoClient(f"mongodb://ann:x@h/?{'&'.join(uri)}".rstrip("?"), connect=False, **keywords)
+            return driver.MongoClient(f"mongodb://ann:x@h/?{'&'.join(pairs)}".rstrip("?"), connect=False, **keywords)
 
     def value(self, driver: Any, indexes: tuple[int, ...]) -> Any:
-        """Return the value of the option in a new client, or REJECTED if the driver rejects the
-        values.
+        """Return the option's value in a new client with the values at `indexes`, or REJECTED if the
+        driver rejects the values.
         """
         try:
             client = self.create_client(driver, indexes)

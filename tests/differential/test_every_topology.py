@@ -1,4 +1,4 @@
-"""gmongo and PyMongo have equal topology states after each sequence of server checks."""
+"""After each sequence of up to three server checks, gmongo and PyMongo have equal topology states."""
 
 from __future__ import annotations
 

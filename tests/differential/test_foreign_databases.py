@@ -14,18 +14,18 @@ from .call_runner import CallRunner, ForeignDatabaseError
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
+def server_uri() -> Iterator[str]:
     with DeploymentProcess("--replica-set", "1") as deployment:
         yield deployment.uri
 
 
 @pytest.fixture
-def client(server: str) -> Iterator[pymongo.MongoClient]:
+def client(server_uri: str) -> Iterator[pymongo.MongoClient]:
     """Yield a client of a simulated server.
 
     The server has one database of another user: ``shop``, with one document.
     """
-    with pymongo.MongoClient(server) as client:
+    with pymongo.MongoClient(server_uri) as client:
         client.shop.orders.insert_one({"_id": 1})
         yield client
         for name in ("shop", "differential"):

@@ -21,7 +21,7 @@ from tests.support.cases import rows
 from .call_runner import DATABASE, CallRunner, Outcome
 from .differences import check_outcomes
 
-# PyMongo does not support servers of version 4.2.
+# Current versions of PyMongo do not support servers of version 4.2.
 VERSIONS = ("4.4", pytest.param("5.0", marks=pytest.mark.long), "8.0")
 HINT, SORT, LET, COLLATION = {"_id": 1}, {"_id": -1}, {"v": 1}, {"locale": "en"}
 ARRAY_FILTERS = [{"i": "t"}]
@@ -37,7 +37,7 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-# The options of a call of `bulk_write`. The other options belong to the model.
+# The options of the method `bulk_write`. The other options belong to the write models.
 _BULK_OPTIONS = ("let", "comment", "bypass_document_validation", "session")
 
 
@@ -51,7 +51,7 @@ class Write(NamedTuple):
     def run(self, collection: Any, names: dict[str, Any], options: dict[str, Any]) -> Any:
         """Run the operation with options.
 
-        :param names: The names that the code of the operation can use.
+        :param names: The objects that the code of the operation can use, keyed by name.
         """
         values = {
             "c": collection,
@@ -124,7 +124,7 @@ def _sends_more_fields(name: str, theirs: Outcome, ours: Outcome) -> bool:
 
 
 def _is_acknowledged(name: str, theirs: Outcome, ours: Outcome) -> bool:
-    """Return True if only gmongo sends an administration command as an acknowledged command."""
+    """Return True if gmongo sends the commands of an administration call as acknowledged commands."""
     return name in ADMINISTRATION_CALLS and all(command[3] for command in ours.commands)
 
 

@@ -57,8 +57,8 @@ def encryption(client):
 
 @pytest.fixture
 def peer(deployment):
-    """Yield a client and a `ClientEncryption` of PyMongo that use the deployment and the master key of
-    gmongo.
+    """Yield a client and a `ClientEncryption` of PyMongo, which use the same deployment and the same
+    master key as the fixtures of gmongo.
     """
     from pymongo.encryption import ClientEncryption
 

@@ -1,6 +1,6 @@
-"""A client encrypts automatically.
+"""A client with `AutoEncryptionOpts` encrypts commands and decrypts replies.
 
-A simulated mongocryptd marks the fields that the schema encrypts.
+A simulated mongocryptd marks the values to encrypt.
 """
 
 from __future__ import annotations
@@ -188,8 +188,8 @@ def test_mongocryptd_is_spawned_at_first_use_and_after_failed_command(connect, s
         mongocryptd_spawn_args=["--port=1"],
     )
     assert not log.exists()
-    # The client spawns mongocryptd at the first use, and again after each failed command to
-    # mongocryptd.
+    # The client spawns mongocryptd at the first use, and again if the server selection for a command
+    # to mongocryptd times out.
     for line_count in (2, 3):
         with pytest.raises(EncryptionError):
             disconnected.shop.people.insert_one(dict(ANN_DOCUMENT))

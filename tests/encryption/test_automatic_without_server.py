@@ -1,5 +1,5 @@
-"""Automatic encryption without a server: errors of mongocryptd, results that cannot be decrypted, a
-missing library.
+"""Automatic encryption without a server: errors of mongocryptd, results that cannot be decrypted,
+and a missing library.
 """
 
 from __future__ import annotations

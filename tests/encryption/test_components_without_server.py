@@ -1,4 +1,4 @@
-"""Components of encryption without servers: contexts, state machine, cryptography, KMS, proxies."""
+"""Tests without servers: encryption contexts, state machine, cryptography, KMS requests, proxies."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ def machine_with_states(*states: int, **settings: Any) -> tuple[Machine, Any, An
 def test_only_driver_error_in_state_machine_becomes_encryption_error(
     machine_state: str, raised_error: BaseException
 ) -> None:
-    """Check that only errors of the driver become an EncryptionError.
+    """Check that a `PyMongoError` becomes the cause of an `EncryptionError`.
 
-    An `EncryptionError` and errors from outside the driver stay unchanged.
+    An `EncryptionError` and errors of other classes stay unchanged.
     """
     machine, native, database, _ = machine_with_states(STATES[machine_state])
     for each in (database.find_keys, database.list_collections, database.analyse):
@@ -167,11 +167,11 @@ def kms_request(**fields: Any) -> Any:
 
 @pytest.fixture
 def transports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Replace `connect`. Return a list that records the transport of each connection attempt."""
+    """Replace `kms.connect`. Return a list that records the transport of each connection attempt."""
     transports: list[Any] = []
 
     def connect(address: Any, attach: Any, *, tls: Any) -> Any:
-        # Of two concurrent connection attempts, the first is abandoned, and the second succeeds.
+        # Simulate two concurrent connection attempts. Only the second attempt returns its transport.
         for _ in range(2):
             transports.append(Mock(address=address, tls=tls, receive_some=lambda count: bytes(count)))
             attach(transports[-1])
@@ -204,9 +204,9 @@ def test_backoff_before_kms_request_ends_at_the_deadline(
     assert len(pauses) == 1 + (seconds_left is not None and seconds_left < 1)
 
 
-def outcome_of_proxy_reply(*reply_pieces: bytes) -> str:
-    """Let a proxy reply to ``CONNECT`` in pieces. Return the text of the error, or "connected"."""
-    remaining = deque(b"".join(reply_pieces))
+def outcome_of_proxy_reply(reply: bytes) -> str:
+    """Let a proxy reply to ``CONNECT``. Return the error text, or the number of unread bytes."""
+    remaining = deque(reply)
     sock: Any = Mock(recv=lambda count: bytes(remaining.popleft() for _ in range(min(count, len(remaining)))))
     connect = HTTPProxyKMSConnect("http://user:p%40ss@proxy.example", headers={"X-A": "1"})
     try:

@@ -1,7 +1,7 @@
-"""Prose test 3 of Client-Side Encryption: gmongo decrypts and reproduces the official corpus of
-encrypted values.
+"""Prose test 3 of Client-Side Encryption: gmongo decrypts the official corpus of encrypted values,
+and reproduces the deterministic ciphertexts.
 
-The tests cover the values of the local KMS provider.
+The tests cover only the values for the local KMS provider.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ALGORITHMS = {
 }
 
 
-# Deprecated BSON types. `bson` converts their values to other types.
+# Deprecated BSON types. The package `bson` converts values of these types to other types.
 CONVERTED_TYPES = ("dbPointer", "symbol")
 
 

@@ -33,7 +33,7 @@ def short_intervals(monkeypatch, virtual_time):
 
 
 class EncryptedScenario(Scenario):
-    """Scenario in which a collection contains encrypted values, and the client must first read the
+    """Scenario in which a collection contains encrypted values, and the client has not yet read the
     key.
     """
 

@@ -1,5 +1,5 @@
-"""Explicit encryption raises the errors of PyMongo, releases its resources, and discloses
-no secrets.
+"""Tests of `ClientEncryption`: errors, ciphertexts, commands to the key vault, and encrypted
+collections.
 """
 
 from __future__ import annotations

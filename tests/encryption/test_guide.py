@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.encryption import conftest  # noqa: F401  # The import skips the tests without pymongocrypt.
+from tests.encryption import conftest  # noqa: F401  # without pymongocrypt, the import skips the test
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "encryption.md"
 

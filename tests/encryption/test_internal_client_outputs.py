@@ -32,8 +32,8 @@ ENVIRONMENT = {
     "OTEL_PYTHON_INSTRUMENTATION_MONGODB_QUERY_TEXT_MAX_LENGTH": "10000",
 }
 
-# For each function that creates an internal client: the purpose of the client, True if the client
-# has outputs such as logs, and the reason.
+# Keys: the module and the function that creates an internal client. Values: the purpose of the
+# client, True if the client has outputs such as logs, and the reason.
 INTERNAL_CLIENTS = {
     ("_encryption/automatic.py", "_new_client"): (
         "reads data keys and schemas",
@@ -56,7 +56,7 @@ class Outputs:
         self._states: list[Any] = []
 
     def record_state(self) -> None:
-        """Record the current state that the status page shows."""
+        """Record the current state of the process, which the status page shows."""
         self._states.append(process_state(query_text=True))
 
     def channels(self) -> dict[str, str]:
@@ -156,7 +156,7 @@ def test_outputs_contain_no_command_for_mongocryptd(outputs: Outputs, connect: A
     assert mongocryptd.analysed_commands
     for channel, text in outputs.channels().items():
         assert mongocryptd.name not in text and f"{mongocryptd.address[1]}" not in text, channel
-        # Prove that the outputs contain commands of the application.
+        # Check that all outputs except the metrics contain commands of the application.
         assert "shop" in text or channel == "metrics", channel
         position = text.find(PLAINTEXT)
         assert position < 0, (channel, text[max(0, position - 300) : position + 20])

@@ -14,7 +14,7 @@ import gmongo.encryption_options as gmongo_options
 from gmongo.encryption import Algorithm, ClientEncryption
 from gmongo.encryption_options import RangeOpts
 from tests.encryption.conftest import KMS_PROVIDERS, VAULT
-from tests.encryption.values import DETERMINISTIC_TYPES, EVERY_TYPE, RANDOM_TYPES, is_equal_bson
+from tests.encryption.values import BSON_VALUES, DETERMINISTIC_NAMES, RANDOMIZED_NAMES, is_equal_bson
 from tests.support.cases import with_cases
 
 DETERMINISTIC = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Deterministic
@@ -28,15 +28,15 @@ def key(request, encryption, peer):
 
 
 def test_randomized_value_of_each_type_is_decrypted_by_both_drivers(encryption, peer, key):
-    for name in RANDOM_TYPES:
-        value = EVERY_TYPE[name]
+    for name in RANDOMIZED_NAMES:
+        value = BSON_VALUES[name]
         assert is_equal_bson(peer.encryption.decrypt(encryption.encrypt(value, RANDOMIZED, key)), value), name
         assert is_equal_bson(encryption.decrypt(peer.encryption.encrypt(value, RANDOMIZED.value, key)), value), name
 
 
 def test_deterministic_ciphertext_of_each_type_is_equal_in_both_drivers(encryption, peer, key):
-    for name in DETERMINISTIC_TYPES:
-        value = EVERY_TYPE[name]
+    for name in DETERMINISTIC_NAMES:
+        value = BSON_VALUES[name]
         ours = encryption.encrypt(value, DETERMINISTIC, key_alt_name="shared")
         assert ours == peer.encryption.encrypt(value, DETERMINISTIC.value, key), name
         assert is_equal_bson(peer.encryption.decrypt(ours), value), name
@@ -73,9 +73,9 @@ def test_queryable_payloads_of_both_drivers_have_equal_form_and_values(
     assert is_equal_bson(peer.encryption.decrypt(own), value)
     assert is_equal_bson(encryption.decrypt(foreign), value)
     if query_type is not None:  # A payload for a query has no random part.
-        query = {**options, "query_type": query_type}
-        assert encryption.encrypt(value, algorithm, key, **query) == peer.encryption.encrypt(
-            value, algorithm, key, **query
+        query_options = {**options, "query_type": query_type}
+        assert encryption.encrypt(value, algorithm, key, **query_options) == peer.encryption.encrypt(
+            value, algorithm, key, **query_options
         )
 
 

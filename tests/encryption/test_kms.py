@@ -1,4 +1,4 @@
-"""gmongo creates and decrypts data keys with each provider of key management services (KMS).
+"""gmongo creates and decrypts data keys with the key management service (KMS) of each provider.
 
 The tests also cover KMS requests that fail, time out, or are interrupted.
 """
@@ -165,14 +165,14 @@ def test_http_error_of_kms_raises_encryption_error(open_encryption, kms):
 
 
 @pytest.mark.parametrize(
-    ("server", "message"),
+    ("pem_name", "message"),
     [
         ("unknown authority", "certificate was not accepted"),
         ("other host", "certificate was not accepted.*(mismatch|not valid for)"),
     ],
 )
-def test_invalid_certificate_of_kms_raises_error_before_any_request(client, pem_folder, providers, server, message):
-    with KmsServer(tls_context_with(pem_folder, server)) as kms:
+def test_invalid_certificate_of_kms_raises_error_before_any_request(client, pem_folder, providers, pem_name, message):
+    with KmsServer(tls_context_with(pem_folder, pem_name)) as kms:
         tls = {"aws": {"tlsCAFile": str(pem_folder / "ca.pem")}}
         with (
             ClientEncryption(
@@ -237,7 +237,7 @@ def test_gevent_timeout_in_kms_request_is_raised_unchanged(open_encryption, kms)
 def test_kill_at_any_time_of_kms_request_leaks_no_connection_and_no_greenlet(open_encryption, kms):
     """Kill greenlets that send requests to a KMS.
 
-    Each kill has a longer delay than the previous kill, so that the kills interrupt each wait.
+    Each greenlet runs longer than the previous greenlet, so that the kills interrupt each wait.
     """
     encryption = open_encryption()
     encryption.create_data_key("azure", AZURE_MASTER_KEY)
@@ -278,7 +278,7 @@ def test_on_demand_credentials_are_requested_and_cached(open_encryption, kms, me
     # The token comes from the metadata service, so the client requests no token from the KMS.
     assert not any(path.endswith("/token") for _, path in kms.requests)
     assert encryption.decrypt(encryption.encrypt(1, RANDOMIZED, key)) == 1
-    # The client caches only tokens that have a lifetime. The token for GCP has no lifetime.
+    # The client caches only the token for Azure, whose lifetime is in the reply.
     assert len(metadata_service.requests) == (2 if provider == "gcp" else count)
 
 

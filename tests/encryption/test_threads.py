@@ -1,5 +1,5 @@
-"""Long cryptography runs in the thread pool of the hub, does not stall the event loop, and can be
-interrupted.
+"""Long encryption and decryption run in the thread pool of the hub, do not stall the event loop, and
+can be interrupted.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ def open_contexts(monkeypatch):
 
 
 class EventLoopTurns:
-    """Replacement for the function with which worker threads pause.
+    """Counter of turns of the event loop. :meth:`wait` replaces the sleep of worker threads.
 
-    In each pause, the worker thread waits until the event loop has run once.
+    In each sleep, the worker thread waits until the event loop has run once.
 
-    :ivar count: the number of pauses in which the event loop ran.
+    :ivar count: the number of sleeps in which the event loop ran.
     """
 
     def __init__(self):
@@ -73,7 +73,7 @@ class EventLoopTurns:
             self._turned.set()
 
     def wait(self, _seconds):
-        """Block the worker thread until the event loop has run."""
+        """Block the worker thread until the event loop has run, or until a timeout."""
         self._turned.clear()
         if self._turned.wait(self._timeout):
             self.count += 1

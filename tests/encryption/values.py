@@ -1,4 +1,4 @@
-"""One value of every BSON type, for tests of encryption."""
+"""Named BSON values of many types, for tests of encryption."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import bson
 from tests.support.cases import rows
 
 _ROWS = rows(__file__, "every BSON type")
-EVERY_TYPE = {row["name"]: row["value"] for row in _ROWS}
-# Types that libmongocrypt encrypts deterministically.
-DETERMINISTIC_TYPES = [row["name"] for row in _ROWS if row["deterministic"]]
-# Types that libmongocrypt encrypts with the randomized algorithm.
-RANDOM_TYPES = [row["name"] for row in _ROWS if row["randomized"]]
+BSON_VALUES = {row["name"]: row["value"] for row in _ROWS}
+# Names of the values that libmongocrypt encrypts with the deterministic algorithm.
+DETERMINISTIC_NAMES = [row["name"] for row in _ROWS if row["deterministic"]]
+# Names of the values that libmongocrypt encrypts with the randomized algorithm.
+RANDOMIZED_NAMES = [row["name"] for row in _ROWS if row["randomized"]]
 
 
 def is_equal_bson(value: Any, other_value: Any) -> bool:

@@ -22,7 +22,7 @@ _skipped_parameter = pytest.param("none", marks=pytest.mark.skip(f"{ENGINES_VARI
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print the number of rows with each outcome, for each engine and test file."""
+    """Print how often each outcome occurred, for each engine and test file."""
     for subject, outcome_counts in _counts_by_subject.items():
         terminalreporter.section(f"{subject}: {outcome_counts.total()}")
         for outcome, count in outcome_counts.most_common():

@@ -51,24 +51,24 @@ class Engine(NamedTuple):
 
     :param name: name of the engine.
     :param version: version of the built engine.
-    :param program: name of the program that builds the engine, and that must be on the path.
+    :param program: name of the program on the ``PATH`` that builds the engine.
     :param build: function that builds the engine in a folder.
-    :param command: function that receives the build folder, a data folder and a port, and returns
-        the command line of the server.
+    :param make_command: function that receives the build folder, a data folder and a port, and
+        returns the command line of the server.
     """
 
     name: str
     version: str
     program: str
     build: Callable[[Path], None]
-    command: Callable[[Path, Path, int], list[str]]
+    make_command: Callable[[Path, Path, int], list[str]]
 
     def build_once(self, builds_folder: Path) -> Path:
         """Build the engine if no build of this version exists.
 
         Return the folder that contains the build.
 
-        :raises MissingEngineError: The build fails.
+        :raises MissingEngineError: The program that builds the engine is missing, or the build fails.
         """
         if shutil.which(self.program) is None:
             raise MissingEngineError(f"{self.name} is built with {self.program}, which is not on the path")
@@ -196,14 +196,14 @@ class Server:
         with socket.create_server((_HOST, 0)) as listener:
             self.address: tuple[str, int] = listener.getsockname()[:2]
         self.uri = f"mongodb://{_HOST}:{self.address[1]}/?directConnection=true"
-        self._command = engine.command(build_folder, data_folder, self.address[1])
+        self._command = engine.make_command(build_folder, data_folder, self.address[1])
         self._process: TetheredProcess | None = None
 
     def start(self) -> None:
         """Start the process, and wait for a reply to ping.
 
-        :raises MissingEngineError: The process does not reply in time. The error text contains the
-            last output of the process.
+        :raises MissingEngineError: The process ends, does not reply in time, or sends a reply that
+            PyMongo rejects.
         """
         program, *arguments = self._command
         self._process = process = TetheredProcess(shutil.which(program) or program, arguments, cwd=_ROOT)
@@ -227,7 +227,7 @@ class Server:
         return True
 
     def restart_if_hung(self) -> bool:
-        """Restart the process if PyMongo cannot list its databases.
+        """Restart the process if PyMongo cannot list the databases of the server.
 
         :returns: True if the process was restarted.
         """

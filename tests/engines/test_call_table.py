@@ -40,7 +40,7 @@ def test_row_has_equal_results_in_gmongo_and_pymongo(
 def _attribute_difference(
     server: Server, runner: CallRunner, call: Call, simulation: Callable[[], CallRunner]
 ) -> Attribution | None:
-    """Run a row, and return its attribution, or None if the server hung and was restarted."""
+    """Run a row, and return its `Attribution`, or None if the server hung and was restarted."""
     try:
         attribution = attribute_difference(runner, call.source, simulation)
     except pymongo.errors.ConnectionFailure:

@@ -17,7 +17,7 @@ from tests.gevent.comparison.driver_programs import DRIVERS, DriverProgram
 from .engine import MissingEngineError, Server
 
 _TIME_LIMIT = 100
-_OUTAGE_SECONDS = 2.5  # The outage is longer than each timeout of the clients.
+_OUTAGE_SECONDS = 2.5  # longer than the socket and server selection timeouts of the clients
 
 
 def _kill_and_restart(server: Server) -> None:

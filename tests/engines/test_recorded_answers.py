@@ -1,7 +1,7 @@
 """The cases of the recorded answers run on each engine.
 
-If an engine does not return the recorded answers to gmongo, its replies to gmongo and to PyMongo
-must be equal.
+If the replies to gmongo differ from the recorded answers, the test compares the replies to gmongo
+with the replies to PyMongo.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Databases:
     def prepare_for(self, case: Case) -> tuple[Any, Any]:
         """Store the documents of a case in the database.
 
-        Return the object of gmongo and the object of PyMongo.
+        Return the `Database` object of gmongo and the `Database` object of PyMongo.
         """
         try:
             with gevent.Timeout(_TIMEOUT, SilentServerError):
@@ -71,7 +71,7 @@ def databases(server: Server) -> Iterator[Databases]:
         yield Databases(gmongo_client, pymongo_client)
 
 
-def _reply_to(case: Case, database: Any) -> Any:
+def _outcome_of(case: Case, database: Any) -> Any:
     """Run a case with one driver. Return the replies, or the class name of the error that the driver
     raises.
     """
@@ -88,7 +88,7 @@ def _are_equal_without_ids(first: Any, second: Any) -> bool:
 
 
 def _without_generated_ids(value: Any) -> Any:
-    """Return a copy of a value without IDs that differ in each run."""
+    """Return a copy of a value in which a type name replaces each ID, timestamp and binary value."""
     if is_wrapper(value) and next(iter(value)) in ("$oid", "$timestamp", "$binary"):
         return next(iter(value))
     if isinstance(value, dict):
@@ -96,13 +96,13 @@ def _without_generated_ids(value: Any) -> Any:
     return [_without_generated_ids(part) for part in value] if isinstance(value, list) else value
 
 
-def _is_repeatable(case: Case, database: Any, reply: Any) -> bool:
+def _is_repeatable(case: Case, database: Any, outcome: Any) -> bool:
     """Return True if the engine sends equal replies in repeated runs of a case with one driver."""
-    return all(_are_equal_without_ids(reply, _reply_to(case, database)) for _ in range(_REPEAT_COUNT))
+    return all(_are_equal_without_ids(outcome, _outcome_of(case, database)) for _ in range(_REPEAT_COUNT))
 
 
-def _reply_to_command_of_pymongo(case: Case, database: Any) -> Any:
-    """Return the reply to a case that gmongo sends in document sequences, as PyMongo does."""
+def _outcome_with_document_sequences(case: Case, database: Any) -> Any:
+    """Run a case with gmongo, but send written documents in document sequences, as PyMongo does."""
     original_command = RunCommand.command
 
     def command(operation: Any, hello: Any) -> Any:
@@ -115,16 +115,16 @@ def _reply_to_command_of_pymongo(case: Case, database: Any) -> Any:
         return encode_op_msg(request_id, flags, body, operation.sections)
 
     with mock.patch.multiple(RunCommand, command=command, message=message):
-        return _reply_to(case, database)
+        return _outcome_of(case, database)
 
 
 def _works_with_pymongo(case: Case, simulation: CallRunner) -> bool:
-    """Return True if PyMongo returns the recorded answer on the simulation.
+    """Return True if PyMongo returns the recorded answers on the simulation.
 
     In some cases, PyMongo raises an error instead.
     """
     with pymongo.MongoClient(simulation.uri) as client:
-        return difference(case.expected, _reply_to(case, client[_DATABASE])) is None
+        return difference(case.expected, _outcome_of(case, client[_DATABASE])) is None
 
 
 @pytest.mark.parametrize("file", rows_to_run([path.stem for path in files()]))
@@ -134,28 +134,28 @@ def test_reply_to_gmongo_equals_recorded_answer_or_reply_to_pymongo(
     problems = []
     for case in cases(file):
         gmongo_database, pymongo_database = databases.prepare_for(case)
-        reply = _reply_to(case, gmongo_database)
-        if difference(case.expected, reply) is None:
+        outcome = _outcome_of(case, gmongo_database)
+        if difference(case.expected, outcome) is None:
             outcome_counts["equal to recording"] += 1
             continue
-        pymongo_reply = _reply_to(case, pymongo_database)
-        if reply == pymongo_reply == _SILENT_ERROR_NAME:
+        pymongo_outcome = _outcome_of(case, pymongo_database)
+        if outcome == pymongo_outcome == _SILENT_ERROR_NAME:
             outcome_counts["no reply to both drivers"] += 1
             server.restart_if_hung()
-        elif _are_equal_without_ids(reply, pymongo_reply):
+        elif _are_equal_without_ids(outcome, pymongo_outcome):
             outcome_counts["equal replies that differ from the recording"] += 1
         elif not (
-            _is_repeatable(case, pymongo_database, pymongo_reply) and _is_repeatable(case, gmongo_database, reply)
+            _is_repeatable(case, pymongo_database, pymongo_outcome) and _is_repeatable(case, gmongo_database, outcome)
         ):
             outcome_counts["random replies to one driver"] += 1
         elif not _works_with_pymongo(case, simulation()):
             outcome_counts["unsupported by PyMongo"] += 1
-        elif _are_equal_without_ids(pymongo_reply, _reply_to_command_of_pymongo(case, gmongo_database)):
+        elif _are_equal_without_ids(pymongo_outcome, _outcome_with_document_sequences(case, gmongo_database)):
             outcome_counts["depends on document sequences"] += 1
-        elif pymongo_reply in list(FAULT_NAMES) and reply != pymongo_reply:
+        elif pymongo_outcome in list(FAULT_NAMES) and outcome != pymongo_outcome:
             outcome_counts["PyMongo fails"] += 1
         else:
             problems.append(
-                f"{case.name}: PyMongo gets {pymongo_reply!r}, gmongo gets {reply!r}; recorded {case.expected!r}"
+                f"{case.name}: PyMongo gets {pymongo_outcome!r}, gmongo gets {outcome!r}; recorded {case.expected!r}"
             )
     assert not problems, "\n".join(problems)

@@ -2,8 +2,8 @@
 specifications.
 
 The second implementation covers Retryable Reads, Retryable Writes, Client Backpressure and
-Client-side Operations Timeout. The second implementation receives only the names of errors, which
-are keys of `ERROR_KINDS`.
+Client-side Operations Timeout. The second implementation receives a `Setting` and the names of
+errors, which are keys of `ERROR_KINDS`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SELECTION = ServerSelectionTimeoutError
 
 
 class ErrorKind(NamedTuple):
-    """A kind of error, and whether the specifications permit a retry after the error."""
+    """A kind of error. `read` and `write` are True if the error permits a retry without labels."""
 
     make: Any
     labels: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ OPERATION_FLAGS = {
 
 @dataclass(frozen=True)
 class Setting:
-    """An operation, the client options for retries, the deadline and the token bucket."""
+    """An operation, the retry options of the client, the time limit, the tokens, and the topology."""
 
     operation: str
     retry_reads: bool = True
@@ -107,7 +107,7 @@ def all_settings() -> Iterator[Setting]:
 
 
 class Outcome(NamedTuple):
-    """The decision of the driver after a sequence of failed attempts."""
+    """The decision of either implementation after a sequence of failed attempts."""
 
     delay: float | None
     error_index: int

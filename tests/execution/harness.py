@@ -74,7 +74,7 @@ def set_tokens(client: Client, tokens: float) -> None:
 
 
 def events_of_command(recorder: Recorder, name: str) -> list[str]:
-    """Return the kinds of the events of the named command in order, such as ``CommandStarted``."""
+    """Return, in order, the kinds of the events of the named command, such as ``CommandStarted``."""
     kinds = ("CommandStarted", "CommandSucceeded", "CommandFailed")
     return [
         kind
@@ -89,13 +89,13 @@ def receiving_members(deployment: Deployment, name: str) -> list[str]:
     return [command.member for command in deployment.commands.named(name)]
 
 
-def idle_sessions(client: Client) -> list[bytes]:
+def idle_session_ids(client: Client) -> list[bytes]:
     """Return the session IDs of the idle server sessions of a client."""
     return [bytes(session.lsid["id"]) for session in client._executor.sessions._idle]
 
 
 def assert_no_resource_in_use(client: Client) -> None:
-    """Assert that the client uses no connection and no server session, and that no greenlet waits."""
+    """Check that the client uses no connection or session, and no greenlet waits for a connection."""
     for pool in client.pool_stats():
         assert (pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0)
     assert not client._executor.sessions.in_use
@@ -104,7 +104,7 @@ def assert_no_resource_in_use(client: Client) -> None:
 def no_connection_or_session_in_use(client: Client) -> bool:
     """Return True if the client uses no connection and no session, and reads no batch ahead."""
     uses_connection = any(stats["in_use"] for stats in client.pool_stats())
-    return not uses_connection and client._executor.sessions.in_use == 0 and not client._cursor_killer.reading
+    return not uses_connection and client._executor.sessions.in_use == 0 and not client._cursor_killer.busy_read_aheads
 
 
 def run_in_greenlet(action: Callable[[], Any]) -> Any:

@@ -1,4 +1,4 @@
-"""All operations that have the parameter `session`."""
+"""Operations that have the parameter `session`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bson import DBRef
 from gmongo import IndexModel, InsertOne
 from gmongo._server_facts.wire_versions import CLIENT_BULK_WRITE
 
-# Rows: the name of the first command of an operation, and a function that runs the operation.
+# For each operation: the name of the first command, and a function that runs the operation.
 SESSION_OPERATIONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "insert_one": ("insert", lambda client, s: client.db.c.insert_one({}, session=s)),
     "insert_many": ("insert", lambda client, s: client.db.c.insert_many([{}, {}], session=s)),

@@ -10,7 +10,7 @@ import pytest
 from gmongo.client_session import ClientSession
 from gmongo.errors import InvalidOperation
 from gmongo.testing import Deployment
-from tests.execution.harness import assert_no_resource_in_use, delay_replies, idle_sessions, run_in_greenlet
+from tests.execution.harness import assert_no_resource_in_use, delay_replies, idle_session_ids, run_in_greenlet
 from tests.execution.operations import SESSION_OPERATIONS
 from tests.support.clients import Client
 from tests.support.wait import eventually
@@ -41,7 +41,7 @@ def test_dropped_session_returns_to_the_session_pool(client: Client) -> None:
     del session
     gc.collect()
     assert_no_resource_in_use(client)
-    assert idle_sessions(client) == [lsid]
+    assert idle_session_ids(client) == [lsid]
 
 
 def test_bound_session_applies_only_in_the_greenlet_that_called_bind(deployment: Deployment, client: Client) -> None:

@@ -1,4 +1,4 @@
-"""Events and log messages of commands hide sensitive data, and have durations."""
+"""Events and log messages of commands hide sensitive data. The events contain durations."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ SENSITIVE_COMMANDS = [
 COMMAND_NAMES = [next(iter(command)) for command in SENSITIVE_COMMANDS]
 
 
-def last_event(recorder: Recorder, event: str) -> Any:
-    return recorder.events_named(event)[-1]
+def last_event(recorder: Recorder, event_name: str) -> Any:
+    return recorder.events_named(event_name)[-1]
 
 
 @pytest.fixture
@@ -79,14 +79,14 @@ def reply_after_delay(reply: dict[str, Any]) -> Callable[[dict[str, Any]], dict[
     return sleep_and_reply
 
 
-@pytest.mark.parametrize("event", ["CommandSucceeded", "CommandFailed"])
+@pytest.mark.parametrize("event_name", ["CommandSucceeded", "CommandFailed"])
 def test_duration_in_command_event_is_duration_of_exchange(
-    server: ScriptedServer, connect: Connect, recorder: Recorder, event: str
+    server: ScriptedServer, connect: Connect, recorder: Recorder, event_name: str
 ) -> None:
     server.replies["count"] = reply_after_delay(
-        {"ok": 1, "n": 1} if event == "CommandSucceeded" else {"ok": 0, "errmsg": "no"}
+        {"ok": 1, "n": 1} if event_name == "CommandSucceeded" else {"ok": 0, "errmsg": "no"}
     )
     client = connect(server)
     with contextlib.suppress(OperationFailure):
         client.db.command("count", "c")
-    assert last_event(recorder, event).duration_micros == pytest.approx(250_000, abs=10_000)
+    assert last_event(recorder, event_name).duration_micros == pytest.approx(250_000, abs=10_000)

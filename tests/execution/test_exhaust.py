@@ -1,4 +1,4 @@
-"""An exhaust cursor pins a connection. The server sends all batches as replies to one getMore."""
+"""An exhaust cursor pins a connection. One getMore requests all batches after the first batch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXHAUST = CursorType.EXHAUST
 
 @pytest.fixture
 def many_documents(deployment: Deployment, client: Any) -> Any:
-    """Return a collection of 2,000 documents that do not fit into the buffers of a socket."""
+    """Return a collection of 2,000 documents, which exceed the buffers of a socket."""
     client.db.c.insert_many([{"_id": number, "text": "x" * 10_000} for number in range(2000)])
     deployment.commands.clear()
     return client.db.c
@@ -275,7 +275,7 @@ def connect_to_faulty_server(faulty_server: FaultyServer, connect: Any) -> Any:
 def test_exhaust_cursor_accepts_replies_to_the_get_more(faulty_server: FaultyServer, connect: Any) -> None:
     """Check replies whose ``responseTo`` is the ID of the getMore.
 
-    MongoDB sends the ID of the previous reply. Other server products send the ID of the getMore.
+    MongoDB sends the ID of the previous reply. Some other server products send the ID of the getMore.
     """
     faulty_server.stream = REPLIES
     faulty_server.replies_to_request = True

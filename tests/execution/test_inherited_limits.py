@@ -1,4 +1,4 @@
-"""Databases, collections, sessions and cursors inherit the timeout of their parent object."""
+"""Collections inherit the timeout of the database or client. An invalid timeout raises an error."""
 
 from __future__ import annotations
 

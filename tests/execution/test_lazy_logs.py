@@ -1,4 +1,4 @@
-"""gmongo formats the values of a structured log message at the first access to the message."""
+"""gmongo formats all lazy values of a structured log message at the first read of any value."""
 
 from __future__ import annotations
 

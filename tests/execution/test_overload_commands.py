@@ -1,6 +1,6 @@
 """The driver retries a command after an overload error at most five times.
 
-A timeout or an empty token bucket prevents a retry. `killCursors` is never retried.
+A timeout or an empty token bucket prevents a retry. The driver does not retry `killCursors`.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def test_kill_cursors_and_end_sessions_are_not_retried(
     next(cursor)
     fail(deployment, "killCursors", "endSessions")
     cursor.close()
-    # The session reaper keeps the session of the cursor. `close` ends the session of `find_one`.
+    # The session reaper keeps the cursor's session. `client.close` ends the session of `find_one`.
     client.db.c.find_one()
     client.close()
     assert len(deployment.commands.named("killCursors")) == 1

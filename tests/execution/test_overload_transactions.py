@@ -95,10 +95,10 @@ def test_retry_of_rejected_write_may_omit_transaction_number(
     backoffs: list[float],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Let a first server reject a write, and let the second server support no retryable writes.
+    """Simulate a first server that rejects a write, and a second server without retryable writes.
 
-    The driver checks whether the second server supports retryable writes only if the first server
-    may have executed the write (BP-A16).
+    The driver sends the retry without a transaction number (BP-A16). If the first server may have
+    executed the write, the driver raises an error instead.
     """
     scripted_client.db.c.find_one()
     support_flags = iter([True, False])

@@ -1,8 +1,8 @@
 """Prose tests of the Client-Side Operations Timeout specification, except tests 2 and 3 about
 client-side encryption.
 
-The tests use longer timeouts than the specification. Tests 1 and 11 use small batches instead of 50
-megabytes.
+Most tests use other timeouts than the specification. Tests 1 and 11 limit a batch to two documents,
+and do not insert 50 megabytes.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def test_7_slow_gridfs_download_times_out(
 def test_8_server_selection_uses_the_lower_timeout(connect: Connect, options: dict[str, Any]) -> None:
     """Check that the lower value of serverSelectionTimeoutMS and timeoutMS applies (test 8).
 
-    The value 0 means no timeout.
+    A timeoutMS of 0 means no timeout.
     """
     client = connect("mongodb://127.0.0.1:1", **options)
     with pytest.raises(ServerSelectionTimeoutError) as raised:

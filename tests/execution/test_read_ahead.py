@@ -147,7 +147,7 @@ def test_gridfs_file_reads_chunks_ahead(client: Any, recorder: Any) -> None:
 
 
 class RecordingNumberDecoder(TypeDecoder):  # type: ignore[misc]
-    """Type decoder that records the number of each document that it decodes."""
+    """Type decoder that records each decoded float, which is the number of a document."""
 
     bson_type = float
 
@@ -189,7 +189,7 @@ def test_buffered_batch_is_returned_before_network_error_is_raised(server: Scrip
     received_ids = [next(cursor)["_id"]]
     server.wait_for("getMore", 2)
     # Wait until the greenlet that reads ahead has received the error.
-    eventually(lambda: not client._cursor_killer.reading)
+    eventually(lambda: not client._cursor_killer.busy_read_aheads)
     with pytest.raises(AutoReconnect):
         received_ids.extend(each["_id"] for each in cursor)
     assert received_ids == [0, 1, 2, 3]
@@ -248,7 +248,7 @@ def test_client_close_interrupts_pending_get_more(server: ScriptedServer, connec
     reader = start_greenlet(read_until_interruption)
     client.close()
     reader.get(timeout=1)
-    assert not client._cursor_killer.reading
+    assert not client._cursor_killer.busy_read_aheads
 
 
 def test_pending_get_more_of_read_ahead_does_not_keep_event_loop_alive(server: ScriptedServer, connect: Any) -> None:
@@ -261,7 +261,7 @@ def test_pending_get_more_of_read_ahead_does_not_keep_event_loop_alive(server: S
     (connection,) = client._topology.pools()[0].machine.in_use
     assert not connection._transport._read_watcher.ref
     gate.set()
-    eventually(lambda: not client._cursor_killer.reading)
+    eventually(lambda: not client._cursor_killer.busy_read_aheads)
     assert client._topology.pools()[0].machine.available[0] is connection
     assert connection._transport._read_watcher.ref
     cursor.close()
@@ -293,9 +293,9 @@ def test_read_ahead_in_explicit_session_raises_invalid_operation(many_documents:
             many_documents.find(session=session).read_ahead()
         with pytest.raises(InvalidOperation, match="session"):
             many_documents.aggregate([], session=session).read_ahead()
-        file = GridFS(client.db).put(b"x")
+        file_id = GridFS(client.db).put(b"x")
         with pytest.raises(InvalidOperation, match="session"):
-            GridFS(client.db).get(file, session=session).read_ahead()
+            GridFS(client.db).get(file_id, session=session).read_ahead()
         cursor = many_documents.find().read_ahead()
         with session.bind(), pytest.raises(InvalidOperation, match="session"):
             next(cursor)

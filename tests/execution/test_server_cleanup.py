@@ -1,4 +1,4 @@
-"""Interrupted operations and cursors also end on the server (``docs/time-limits.md``)."""
+"""Interrupted operations and cursors end on the server (``docs/time-limits.md``)."""
 
 from __future__ import annotations
 

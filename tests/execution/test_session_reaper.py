@@ -22,7 +22,7 @@ from gmongo.errors import AutoReconnect, InvalidOperation
 from gmongo.read_preferences import ReadPreference
 from gmongo.server_api import ServerApi
 from gmongo.testing import Deployment
-from tests.execution.harness import assert_no_resource_in_use, delay_replies, fail, idle_sessions
+from tests.execution.harness import assert_no_resource_in_use, delay_replies, fail, idle_session_ids
 from tests.gevent.switching.servers import count_open_resources
 from tests.support.clients import Client, Connect
 from tests.support.wait import eventually
@@ -43,8 +43,8 @@ OPERATIONS: dict[str, tuple[str, Callable[[Client], Any]]] = {
 
 
 def run_and_kill(deployment: Deployment, command: str, run: Callable[[], Any], milliseconds: int = 10_000) -> bytes:
-    """Run a command in a greenlet, and kill the greenlet after the server has received the
-    command.
+    """Kill the greenlet of a command after the server has received the command. Return the ID of the
+    command's session.
     """
     delay_replies(deployment, command, milliseconds=milliseconds, times=1)
     received_count = len(deployment.commands.named(command))
@@ -54,7 +54,7 @@ def run_and_kill(deployment: Deployment, command: str, run: Callable[[], Any], m
     return bytes(deployment.commands.named(command)[-1].body["lsid"]["id"])
 
 
-def killed_sessions(deployment: Deployment) -> list[list[bytes]]:
+def killed_session_ids(deployment: Deployment) -> list[list[bytes]]:
     """Return, for each `killSessions` command, the session IDs in the command."""
     return [
         [bytes(each["id"]) for each in command.body["killSessions"]]
@@ -66,12 +66,12 @@ def killed_sessions(deployment: Deployment) -> list[list[bytes]]:
 def test_session_of_interrupted_command_is_killed_three_times_and_dropped(name, deployment, client):
     command, run = OPERATIONS[name]
     session = run_and_kill(deployment, command, lambda: run(client))
-    assert killed_sessions(deployment) == []
+    assert killed_session_ids(deployment) == []
     gevent.sleep(0.2)
-    assert killed_sessions(deployment) == [[session]]
+    assert killed_session_ids(deployment) == [[session]]
     gevent.sleep(5)
-    assert killed_sessions(deployment) == [[session]] * 3
-    assert session not in idle_sessions(client)
+    assert killed_session_ids(deployment) == [[session]] * 3
+    assert session not in idle_session_ids(client)
     assert_no_resource_in_use(client)
 
 
@@ -81,7 +81,7 @@ def test_sessions_of_commands_interrupted_together_are_killed_by_one_command(dep
     eventually(lambda: len(deployment.commands.named("find")) == 5)
     gevent.killall(running)
     gevent.sleep(0.2)
-    assert [len(sessions) for sessions in killed_sessions(deployment)] == [5]
+    assert [len(sessions) for sessions in killed_session_ids(deployment)] == [5]
 
 
 @pytest.mark.parametrize(("milliseconds", "kill_count"), [(50, 0), (300, 1)])
@@ -89,8 +89,8 @@ def test_session_is_reused_after_late_reply(milliseconds, kill_count, deployment
     client = connect(deployment, drainLateReplies=True)
     session = run_and_kill(deployment, "find", lambda: client.db.c.find_one({}), milliseconds)
     gevent.sleep(5)
-    assert killed_sessions(deployment) == [[session]] * kill_count
-    assert session in idle_sessions(client)
+    assert killed_session_ids(deployment) == [[session]] * kill_count
+    assert session in idle_session_ids(client)
 
 
 def test_client_close_kills_sessions_a_tenth_of_a_second_after_interruption(deployment, connect):
@@ -98,16 +98,16 @@ def test_client_close_kills_sessions_a_tenth_of_a_second_after_interruption(depl
     session = run_and_kill(deployment, "update", lambda: OPERATIONS["write"][1](client))
     interruption_time = _clock.monotonic()
     client.close()
-    assert killed_sessions(deployment) == [[session]]
+    assert killed_session_ids(deployment) == [[session]]
     assert _clock.monotonic() - interruption_time == pytest.approx(0.1, abs=0.01)
     (end_command,) = deployment.commands.named("endSessions")
     assert session in [bytes(each["id"]) for each in end_command.body["endSessions"]]
     gevent.sleep(5)
-    assert killed_sessions(deployment) == [[session]]
+    assert killed_session_ids(deployment) == [[session]]
 
 
 class QueueWithoutIteration(deque[Any]):
-    """Queue whose iteration fails, as if a finaliser had appended an element meanwhile."""
+    """Queue whose iteration fails, as if a finaliser had appended an element during the iteration."""
 
     def __iter__(self) -> Iterator[Any]:
         raise RuntimeError("deque mutated during iteration")
@@ -118,14 +118,14 @@ def test_client_close_allows_finalisers_to_add_sessions_at_any_moment(deployment
     client._session_reaper._taken_sessions = QueueWithoutIteration()
     session = run_and_kill(deployment, "find", lambda: client.db.c.find_one({}))
     client.close()
-    assert killed_sessions(deployment) == [[session]]
+    assert killed_session_ids(deployment) == [[session]]
 
 
 def test_strict_stable_api_sends_no_kill_sessions(deployment, connect):
     client = connect(deployment, server_api=ServerApi("1", strict=True))
     run_and_kill(deployment, "find", lambda: client.db.c.find_one({}))
     gevent.sleep(5)
-    assert killed_sessions(deployment) == []
+    assert killed_session_ids(deployment) == []
     assert_no_resource_in_use(client)
 
 
@@ -140,7 +140,7 @@ def test_cursor_ends_on_the_server_after_a_network_error(command, in_explicit_se
         with suppress(AutoReconnect), cursor:
             next(cursor), next(cursor) if command == "getMore" else None
     eventually(lambda: count_open_resources(deployment)["cursors"] == 0)
-    eventually(lambda: killed_sessions(deployment))
+    eventually(lambda: killed_session_ids(deployment))
 
 
 def test_session_is_killed_on_each_server_that_has_an_interrupted_command(connect):
@@ -162,9 +162,7 @@ def write(client: Client, session: ClientSession) -> None:
 
 @pytest.fixture
 def second_client(deployment: Deployment, connect: Connect) -> Client:
-    """Insert a document with the `_id` 1, and return the second client that has inserted the
-    document.
-    """
+    """Create a second client, insert a document with the `_id` 1, and return the second client."""
     second_client = connect(deployment)
     second_client.db.c.insert_one({"_id": 1, "n": 0})
     return second_client

@@ -1,4 +1,4 @@
-"""``timeoutMS`` and :func:`gmongo.timeout` set a common deadline for all steps of an operation."""
+"""``timeoutMS`` or :func:`gmongo.timeout` sets one deadline for all steps of an operation."""
 
 from __future__ import annotations
 

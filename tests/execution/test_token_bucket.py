@@ -1,5 +1,5 @@
-"""A retry after an overload error consumes a token. Success deposits 0.1 token, or 1.1
-after a retry.
+"""A retry after an overload error consumes a token. A successful operation deposits 0.1 tokens, or
+1.1 tokens after a retry.
 """
 
 from __future__ import annotations

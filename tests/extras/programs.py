@@ -1,4 +1,4 @@
-"""Programs that each use one extra. The function of a program has the name of the extra.
+"""Programs that each use one extra. Each program is a function with the name of its extra.
 
 The program `none` uses gmongo without extras. Each function imports only the packages of its extra,
 because no other extra is installed.
@@ -30,7 +30,7 @@ MODULES_OF_EXTRAS = {
 
 
 def none() -> None:
-    """Import each public module and run operations with gmongo without extras."""
+    """Import the modules that need no extra, and run an operation."""
     for module in pkgutil.walk_packages(gmongo.__path__, "gmongo.", onerror=lambda _name: None):
         parts = module.name.split(".")
         parents = {".".join(parts[:count]) for count in range(1, len(parts) + 1)}
@@ -69,8 +69,8 @@ def _exchange_compressed_messages(name: str, compressor_id: int) -> None:
 
 
 def aws() -> None:
-    """Sign the nonce of the server with credentials from environment variables. MONGODB-AWS needs no
-    packages.
+    """Sign the nonce of the server with credentials from environment variables. The extra `aws`
+    installs no package.
     """
     os.environ.update(AWS_ACCESS_KEY_ID="KEY", AWS_SECRET_ACCESS_KEY="SECRET")
 
@@ -93,9 +93,9 @@ def aws() -> None:
 
 
 def gssapi() -> None:
-    """Attempt to authenticate with Kerberos.
+    """Attempt to authenticate with Kerberos without a ticket.
 
-    The Kerberos library must report that no ticket exists.
+    Check that the authentication fails.
     """
     os.environ["KRB5CCNAME"] = "FILE:/dev/null/no_ticket"
     with (
@@ -183,8 +183,8 @@ def status() -> None:
 
 
 def opentelemetry() -> None:
-    """Create spans with only the API of OpenTelemetry. An application also installs an SDK, which
-    collects spans.
+    """Create spans with only the API of OpenTelemetry. A real application would also install an SDK,
+    which collects the spans.
     """
     from opentelemetry import trace
 

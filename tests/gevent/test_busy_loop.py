@@ -27,7 +27,7 @@ from tests.support.wait import eventually
 
 LIMIT_SECONDS = 0.2  # seconds
 LIMIT_MS = 1000 * LIMIT_SECONDS
-COMPUTE_SECONDS = (0.005, 0.02)  # seconds that a greenlet computes before each switch to the hub
+COMPUTE_SECONDS = (0.005, 0.02)  # seconds that each of two greenlets computes before a switch
 
 
 HELLO_FIELDS = {"setName": "rs", "minWireVersion": 0, "maxWireVersion": 21, "logicalSessionTimeoutMinutes": 30}
@@ -42,7 +42,7 @@ def compute(seconds: float) -> None:
 def measure_in_busy_loop(call: Callable[[], object]) -> tuple[float, float, PyMongoError | None]:
     """Run `call` while other greenlets compute.
 
-    Return the duration of `call`, the longest loop iteration, and the error of `call` or None.
+    Return the durations of `call` and of the longest loop iteration, and the error of `call` or None.
     """
     error = None
     begin = time.monotonic()

@@ -114,7 +114,7 @@ def run_forks(state):
 
 
 def test_forked_child_sends_nothing_on_connections_of_idle_parent():
-    """Use an idle parent, so that each command after the fork comes from the child."""
+    """Use an idle parent, so that only the child sends commands while the child runs."""
     output = ["child: works", "child ended with 0", {}, "parent: answered"]
     expected = {"output": output, "sent": [], "lost": 0, "warnings_and_tracebacks": {"tracebacks": 0}}
     assert run_forks("quiet") == dict.fromkeys(FORK_FUNCTIONS, expected)

@@ -56,9 +56,9 @@ class SlowNameServer(NameServer):
 
 
 class SlowResolver(Resolver):
-    """Thread resolver of gevent.
+    """Thread resolver of gevent whose lookups wait while ``gate`` is not set.
 
-    As in the C library, each lookup blocks its native thread. The test sets ``gate`` to end lookups.
+    As in the C library, each lookup blocks its native thread.
     """
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ def start_during_lookup(call: Callable[[], Any], is_delayed: Callable[[], Any]) 
     return user
 
 
-def open_resources() -> dict[str, int]:
+def count_open_resources() -> dict[str, int]:
     """Return the number of open resources, by kind, that an interrupted lookup could leak."""
     gc.collect()
     return {
@@ -142,9 +142,9 @@ def assert_no_leaks() -> Iterator[None]:
     # The first use of the thread pool opens descriptors that stay open.
     get_hub().threadpool.apply(int)
     # `eventually` starts a timer, which must be counted before and after the block.
-    before = eventually(open_resources)
+    before = eventually(count_open_resources)
     yield
-    eventually(lambda: all(count <= before[name] for name, count in open_resources().items()))
+    eventually(lambda: all(count <= before[name] for name, count in count_open_resources().items()))
 
 
 def test_lookup_of_host_name_does_not_block_loop(server, resolver):
@@ -188,10 +188,10 @@ def assert_immediate_end(greenlet: gevent.Greenlet, interrupt: Callable[[gevent.
     """Interrupt the greenlet, and check that the greenlet ends within 20 iterations of the event
     loop.
     """
-    loop_turns = gevent.spawn(lambda: [gevent.sleep(0) for _ in range(20)])
+    sleeping_greenlet = gevent.spawn(lambda: [gevent.sleep(0) for _ in range(20)])
     interrupt(greenlet)
-    assert not loop_turns.ready()
-    loop_turns.kill()
+    assert not sleeping_greenlet.ready()
+    sleeping_greenlet.kill()
 
 
 @with_each_interruption
@@ -242,7 +242,7 @@ def test_close_during_lookup_prevents_connection(server, resolver):
         client = MongoClient(f"{HOST}:{server.port}")
         eventually(lambda: resolver.queries)
         client.close()
-        assert open_resources()["lookups"] == 1
+        assert count_open_resources()["lookups"] == 1
         resolver.gate.set()
     assert server.connection_count == 0
 

@@ -1,6 +1,6 @@
 """Tests that Python releases the frames of a handled error without the garbage collector.
 
-A frame in the traceback must not refer to the error. A reference cycle would keep the frames alive.
+A frame in the traceback must not refer to the error, because a reference cycle keeps frames alive.
 """
 
 from __future__ import annotations

@@ -137,14 +137,14 @@ print("parent has", [pool["total"] for pool in client.pool_stats()], client.pool
     for requests in requested_ids_by_connection(server).values():
         assert len(set(requests)) == 1
     handshake_connections = server.connections_of("handshake")
-    assert len(handshake_connections) == len(set(handshake_connections))  # each connection sends exactly one handshake
+    assert len(handshake_connections) == len(set(handshake_connections))  # at most one handshake on each connection
     ending_connections = server.connections_of("endSessions")
     assert all("parent" not in requested_ids_by_connection(server).get(number, []) for number in ending_connections)
     assert not session_ids_of_find(server, "parent") & session_ids_of_find(server, "child")
 
 
 def test_idle_child_opens_no_socket_for_unfinished_work_of_parent(fork, server):
-    """Fork while the parent has cursors, late replies, a change stream and operations."""
+    """Fork while the parent has cursors, a late reply, a change stream and waiting operations."""
     program = """
 from gmongo import CursorType
 client._executor.overload.jitter = lambda: 1.0
@@ -339,8 +339,8 @@ in_child(lambda: print(client.db.c.find_one({"_id": "child"})["_id"]))
     assert fork(program) == "child\n"
 
 
-@pytest.mark.parametrize("child", ["active", "idle"])
-def test_only_parent_reads_late_reply(fork, server, delayed_find, child):
+@pytest.mark.parametrize("child_state", ["active", "idle"])
+def test_only_parent_reads_late_reply(fork, server, delayed_find, child_state):
     """The child closes its copy of the connection on which the late reply arrives, and does not read
     the reply.
 
@@ -354,7 +354,7 @@ def pool():
     return [client.pool_stats()[0][name] for name in ("total", "available", "draining")]
 print(pool())
 def work():
-    if {child == "active"}:
+    if {child_state == "active"}:
         client.db.c.find_one({{"_id": "child"}})
         print(pool())
     gevent.sleep(0.3)
@@ -366,5 +366,5 @@ print(pool())
 print([client.db.c.find_one({{"_id": "parent"}}) for _ in range(2)] and pool())
 """
     options = {"drainLateReplies": True, "drainLateRepliesMS": 10_000}
-    child_output = ["[1, 1, 0]"] if child == "active" else []
+    child_output = ["[1, 1, 0]"] if child_state == "active" else []
     assert fork(program, **options).splitlines() == ["[1, 0, 1]", *child_output, "[2, 1, 1]", "[2, 2, 0]", "[2, 2, 0]"]

@@ -1,7 +1,7 @@
 """Tests of log handlers and event listeners that switch to the hub, are slow, or raise errors.
 
-The process is monkey-patched. Many greenlets use one client. In some scenarios, some operations time
-out. All other operations must succeed, no resource may be lost, and the process must end.
+Each scenario runs in a monkey-patched process, in which many greenlets use one client. Operations
+that do not time out must succeed, no resource may be lost, and the process must end.
 """
 
 from __future__ import annotations

@@ -22,20 +22,20 @@ WAITER_COUNT = 1000
 
 
 @pytest.fixture
-def selection_count(monkeypatch):
-    """Return a list whose only element is the number of server selections of the client."""
-    count = [0]
+def selection_counter(monkeypatch):
+    """Return a list whose only element is the number of server selections of all clients."""
+    counter = [0]
     find_suitable = ServerSelector._find_suitable
 
     def count_selections(self, *arguments):
-        count[0] += 1
+        counter[0] += 1
         return find_suitable(self, *arguments)
 
     monkeypatch.setattr(ServerSelector, "_find_suitable", count_selections)
-    return count
+    return counter
 
 
-def test_waiter_times_out_and_selects_server_once_per_check(virtual_time, selection_count):
+def test_waiter_times_out_and_selects_server_once_per_check(virtual_time, selection_counter):
     with (
         Deployment.replica_set(members=1) as deployment,
         MongoClient(deployment.uri, serverSelectionTimeoutMS=1200) as client,
@@ -44,16 +44,16 @@ def test_waiter_times_out_and_selects_server_once_per_check(virtual_time, select
         client.test.c.find_one()
         deployment.members[0].kill()
         assert becomes_true(lambda: not client._topology.description.has_known_servers)
-        selection_count[0] = 0
+        selection_counter[0] = 0
         waiters = [gevent.spawn(client.test.c.find_one) for _ in range(WAITER_COUNT)]
         assert becomes_true(lambda: client._topology.selector.waiter_count == WAITER_COUNT)
-        initial_count = selection_count[0]
+        initial_count = selection_counter[0]
         gevent.joinall(waiters)
         errors = {type(each.exception) for each in waiters}
         assert errors == {ServerSelectionTimeoutError}
         # A greenlet selects a server at most twice at the start, and once after each check (every 0.5 s).
         assert initial_count <= 2 * WAITER_COUNT
-        assert selection_count[0] - initial_count <= 4 * WAITER_COUNT
+        assert selection_counter[0] - initial_count <= 4 * WAITER_COUNT
 
 
 @pytest.mark.parametrize("max_connecting", [2, 5])
@@ -73,16 +73,16 @@ def test_waiters_succeed_in_order_within_max_connecting_handshakes(max_connectin
 
             waiters = [gevent.spawn(find, number) for number in range(WAITER_COUNT)]
             assert becomes_true(lambda: client._topology.selector.waiter_count == WAITER_COUNT)
-            most_handshakes = [0]
+            max_handshake_count = 0
             member.restart()
             member.delay(0.002)
             while not all(each.ready() for each in waiters):
                 open_handshakes = [each for each in member.connections.values() if not each.operations["find"]]
                 # The count excludes the two connections of the monitor.
-                most_handshakes[0] = max(most_handshakes[0], len(open_handshakes) - 2)
+                max_handshake_count = max(max_handshake_count, len(open_handshakes) - 2)
                 gevent.sleep(0.0005)
             assert [each.exception for each in waiters if each.exception] == []
-            assert 0 < most_handshakes[0] <= max_connecting
+            assert 0 < max_handshake_count <= max_connecting
             # The order of concurrent greenlets is undefined. A greenlet whose connection fails may
             # finish much later.
             displacements = sorted(abs(position - number) for position, number in enumerate(order))

@@ -130,7 +130,7 @@ def test_interruption_at_any_switch_loses_nothing(scenario, kind, real_deploymen
 # therefore throw BaseExceptions.
 @pytest.mark.one_in(16)
 @with_kinds(KILL, *LONG_KINDS)
-@with_scenarios([scenario for scenario in SCENARIOS if not scenario.is_restarted])
+@with_scenarios([scenario for scenario in SCENARIOS if not scenario.interrupts_driver])
 def test_interruption_loses_nothing_with_switching_listeners(scenario, kind, real_deployment):
     """Use a listener that switches to the hub in each command, pool and heartbeat event."""
     _switch_count, thrown_count = explore_scenario(scenario, kind, real_deployment, listeners_switch=True)
@@ -155,7 +155,7 @@ class SwitchingProcessor(SpanProcessor):
 
 @pytest.mark.one_in(12)
 @with_kinds(KILL, *LONG_KINDS)
-@with_scenarios([scenario for scenario in SCENARIOS if not scenario.is_restarted])
+@with_scenarios([scenario for scenario in SCENARIOS if not scenario.interrupts_driver])
 def test_interruption_loses_nothing_with_switching_span_processor(scenario, kind, monkeypatch, real_deployment):
     """Check that the driver also ends each started span."""
     processor, tracer_provider = SwitchingProcessor(), TracerProvider(shutdown_on_exit=False)

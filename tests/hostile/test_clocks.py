@@ -14,30 +14,30 @@ from tests.hostile.invariants import CommandEventChecker, attempt, check_nothing
 from tests.support.recorder import Recorder
 
 
-class Clocks:
+class ClockOffsets:
     """Seconds that the test adds to the monotonic clock and to the wall clock."""
 
     def __init__(self) -> None:
         self.monotonic = self.wall = 0.0
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
-        """Make the driver read the changed clocks. The clock of gevent's event loop is unchanged."""
+        """Add the offsets to the clocks of the driver. The clock of gevent's event loop is unchanged."""
         monotonic, wall = _clock.monotonic, _clock.time
         patch.setattr("gmongo._clock.monotonic", lambda: monotonic() + self.monotonic)
         patch.setattr("gmongo._clock.time", lambda: wall() + self.wall)
 
 
-JUMPS: dict[str, Callable[[Clocks], None]] = {
-    "suspension of an hour": lambda clocks: setattr(clocks, "monotonic", clocks.monotonic + 3600),
-    "suspension of a year": lambda clocks: setattr(clocks, "monotonic", clocks.monotonic + 3e7),
-    "wall clock set back": lambda clocks: setattr(clocks, "wall", clocks.wall - 1e8),
-    "wall clock set forward": lambda clocks: setattr(clocks, "wall", clocks.wall + 1e8),
+JUMPS: dict[str, Callable[[ClockOffsets], None]] = {
+    "suspension of an hour": lambda offsets: setattr(offsets, "monotonic", offsets.monotonic + 3600),
+    "suspension of a year": lambda offsets: setattr(offsets, "monotonic", offsets.monotonic + 3e7),
+    "wall clock set back": lambda offsets: setattr(offsets, "wall", offsets.wall - 1e8),
+    "wall clock set forward": lambda offsets: setattr(offsets, "wall", offsets.wall + 1e8),
 }
 
 
 def check_durations(recorder: Recorder) -> None:
-    """Check that the pool closed no connection as idle, and that the durations in all events are
-    plausible.
+    """Check that the pool closed no connection for the reason ``idle``, and that the durations of
+    check-outs, heartbeats and commands are plausible.
     """
     assert "idle" not in [event.reason for event in recorder.events_named("ConnectionClosed")]
     durations = [
@@ -51,10 +51,10 @@ def check_durations(recorder: Recorder) -> None:
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS.keys())
 @pytest.mark.parametrize("topology", ["replica_set", "load_balanced"])
 def test_client_continues_after_clock_jump(
-    topology: str, jump: Callable[[Clocks], None], monkeypatch: pytest.MonkeyPatch
+    topology: str, jump: Callable[[ClockOffsets], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clocks, commands, recorder = Clocks(), CommandEventChecker(), Recorder()
-    clocks.install(monkeypatch)
+    offsets, commands, recorder = ClockOffsets(), CommandEventChecker(), Recorder()
+    offsets.install(monkeypatch)
     options: dict[str, Any] = {
         "maxPoolSize": 4, "maxIdleTimeMS": 60_000, "waitQueueTimeoutMS": 10_000, "serverSelectionTimeoutMS": 5000,
         "event_listeners": [commands, recorder],
@@ -72,7 +72,7 @@ def test_client_continues_after_clock_jump(
             deployment.network.latency = 0.05
             readers = [gevent.spawn(client.t.t.find_one, {"_id": number}) for number in range(6)]
             gevent.sleep(0.06)
-            jump(clocks)  # operations wait for replies and connections
+            jump(offsets)  # at this time, reads wait for replies or for connections
             gevent.joinall(readers, timeout=10)
             assert [each.value for each in readers if each.successful()]
             assert all(each.ready() for each in readers)
@@ -80,9 +80,9 @@ def test_client_continues_after_clock_jump(
             attempt(session.commit_transaction)
         attempt(lambda: list(cursor))
         cursor.close()
-        jump(clocks)  # all connections are available
+        jump(offsets)  # all connections are available
         for number in range(5):
             assert client.t.t.find_one({"_id": number}) == {"_id": number}
         check_nothing_in_use(client, commands)
-    if not clocks.monotonic:
+    if not offsets.monotonic:
         check_durations(recorder)

@@ -23,10 +23,10 @@ FAULTS = ("flip", "cut", "delay", "repeat", "lose", "swap", "insert", "truncate"
 
 
 class DamagingProxy:
-    """Proxy that forwards bytes between client and server, and damages random bytes.
+    """Proxy that forwards bytes between client and server, and damages or delays random pieces.
 
-    :ivar rate: the share of received pieces that the proxy damages.
-    :ivar damaged_count: the number of received pieces that the proxy has damaged.
+    :ivar rate: the share of received pieces that the proxy damages or delays.
+    :ivar damaged_count: the number of pieces that the proxy has damaged or delayed.
     """
 
     def __init__(self, port: int, rng: random.Random) -> None:

@@ -187,9 +187,10 @@ def test_tables_of_operations_and_omitted_methods_contain_all_public_methods() -
 class FaultyServer:
     """A server that changes one field of one reply. All other replies of the server are correct.
 
-    :ivar change: the number of the reply to change, the path of the field, and the wrong value.
-        With an empty tuple, the server changes no reply.
-    :ivar replies: the command name and the correct reply of each command since :meth:`begin`.
+    :ivar change: a tuple: the index of the reply to change in `replies`, the path of the field, and
+        the wrong value. If the tuple is empty, the server changes no reply.
+    :ivar replies: pairs since :meth:`begin`: the command name and the correct reply. The list omits
+        `hello` and the background commands.
     """
 
     def __init__(self) -> None:
@@ -205,10 +206,8 @@ class FaultyServer:
             return hello_message(hello(self.peer.name), command, number)
         reply = copy.deepcopy({**good_reply(name, command), **REPLY_CONTENT.get(name, {})})
         if name == "find" and str(command["find"]).endswith((".files", ".chunks")):
-            reply["cursor"] |= {
-                "id": Int64(0),
-                "firstBatch": [copy.deepcopy(FILE if "files" in command["find"] else CHUNK)],
-            }
+            first_document = copy.deepcopy(FILE if "files" in command["find"] else CHUNK)
+            reply["cursor"] |= {"id": Int64(0), "firstBatch": [first_document]}
         if name == "createSearchIndexes":
             reply["indexesCreated"] = [{"id": "1", "name": "default"} for _ in command["indexes"]]
         if name in _BACKGROUND_COMMANDS:

@@ -52,20 +52,20 @@ def test_misspelled_protective_option_in_uri_raises_error(name: str, misspelling
 
 
 @pytest.mark.parametrize(
-    "uri",
+    "query",
     ["?tsl=true", "?useTls=true", "?t%6cs=true", "?%20tls=true", "?securetls=1", "?user=a", "?secure=1", "?encrypt=1"],
 )
-def test_error_names_misspelled_option(uri: str) -> None:
-    name = uri[1:].partition("=")[0]
+def test_error_names_misspelled_option(query: str) -> None:
+    name = query[1:].partition("=")[0]
     with pytest.raises(ConfigurationError, match=rf"Unknown option '{name}'"):
-        MongoClient(f"mongodb://example.com/{uri}", connect=False)
+        MongoClient(f"mongodb://example.com/{query}", connect=False)
 
 
 @pytest.mark.parametrize("name", ["tls", "ssl", "TLS", "tlsCAFile", "authSource", "authMechanism"])
 @with_cases
-def test_protective_option_inside_wrong_uri_part_raises_error(uri: str, name: str) -> None:
+def test_protective_option_inside_wrong_uri_part_raises_error(uri_template: str, name: str) -> None:
     with pytest.raises(InvalidURI, match=r"must be an option of its own"):
-        MongoClient(uri.format(name), connect=False)
+        MongoClient(uri_template.format(name), connect=False)
 
 
 def test_uri_values_may_contain_equals_signs() -> None:
@@ -85,28 +85,28 @@ def test_invalid_value_of_weakening_option_is_ignored_with_warning(name: str) ->
     assert context.verify_mode == ssl.CERT_REQUIRED
 
 
-PLAIN_URI = "mongodb://ann:secret@{}/?authMechanism=PLAIN{}"
-OIDC_URI = "mongodb://{}/?authMechanism=MONGODB-OIDC&authMechanismProperties=ENVIRONMENT:k8s{}"
+PLAIN_URI_TEMPLATE = "mongodb://ann:secret@{}/?authMechanism=PLAIN{}"
+OIDC_URI_TEMPLATE = "mongodb://{}/?authMechanism=MONGODB-OIDC&authMechanismProperties=ENVIRONMENT:k8s{}"
 
 
-@pytest.mark.parametrize("uri", [PLAIN_URI, OIDC_URI], ids=["PLAIN", "OIDC"])
+@pytest.mark.parametrize("uri_template", [PLAIN_URI_TEMPLATE, OIDC_URI_TEMPLATE], ids=["PLAIN", "OIDC"])
 @pytest.mark.parametrize("host", ["example.com", "10.0.0.1", "127.0.0.1,db.example.com", "127.0.0.1.example.com"])
-def test_secret_without_tls_causes_insecure_connection_warning(uri: str, host: str) -> None:
+def test_secret_without_tls_causes_insecure_connection_warning(uri_template: str, host: str) -> None:
     with pytest.warns(InsecureConnectionWarning, match="without tls=true") as caught:
-        MongoClient(uri.format(host, ""), connect=False)
+        MongoClient(uri_template.format(host, ""), connect=False)
     assert caught[0].filename == __file__
     assert "secret" not in str(caught[0].message)
 
 
-@pytest.mark.parametrize("uri", [PLAIN_URI, OIDC_URI], ids=["PLAIN", "OIDC"])
+@pytest.mark.parametrize("uri_template", [PLAIN_URI_TEMPLATE, OIDC_URI_TEMPLATE], ids=["PLAIN", "OIDC"])
 @pytest.mark.parametrize(
     ("host", "options"),
     [("localhost", ""), ("127.0.0.1", ""), ("[::1]", ""), ("%2Ftmp%2Fm.sock", ""), ("example.com", "&tls=true")],
 )
-def test_secret_on_loopback_interface_or_with_tls_causes_no_warning(uri: str, host: str, options: str) -> None:
+def test_secret_on_loopback_interface_or_with_tls_causes_no_warning(uri_template: str, host: str, options: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        MongoClient(uri.format(host, options), connect=False)
+        MongoClient(uri_template.format(host, options), connect=False)
 
 
 def test_scram_without_tls_causes_no_warning() -> None:

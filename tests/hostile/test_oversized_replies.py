@@ -1,4 +1,4 @@
-"""Tests of the memory growth of a client that receives replies with a large claimed size."""
+"""Tests of the memory growth of a client that receives large or malformed replies."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ assert grown < LIMIT, f"{grown // 2**20} MB"
 """
 
 
-# `limit` is the permitted memory growth of client and server in MB. `limit` is higher if the client
-# needs memory for the decompressed reply.
+# `limit` is the permitted memory growth of client and server in MiB. `limit` is higher if the client
+# decompresses or decodes a large reply.
 @with_cases
 def test_malformed_reply_does_not_exceed_memory_limit(name: str, limit: int, outcome: str) -> None:
     command = [sys.executable, "-c", PROGRAM, name, str(limit)]

@@ -34,13 +34,13 @@ class Request:
 
 
 @pytest.mark.one_in(24)
-# For the omitted kinds, the traceback contains the frame of a test function.
+# The test omits interruptions at other moments: their tracebacks contain frames of test functions.
 @pytest.mark.parametrize(
     "kind", [kind for kind in INTERRUPTION_KINDS if kind.moment == EARLY], ids=lambda kind: kind.name.replace(" ", "-")
 )
 @pytest.mark.parametrize(
     "scenario",
-    [each for each in SCENARIOS if not each.is_restarted and not each.closes_client],
+    [each for each in SCENARIOS if not each.interrupts_driver and not each.closes_client],
     ids=lambda scenario: scenario.name.replace(" ", "-"),
 )
 def test_interrupted_greenlet_releases_local_variables(
@@ -169,7 +169,7 @@ def text_after_release(call: Callable[[], object], *errors: type[Exception]) -> 
 
     text = handle(request)
     del request
-    gevent.sleep(0)  # the hub runs the callback of the timeout, which refers to the greenlet
+    gevent.sleep(0)  # let the hub run its callbacks, which may refer to the greenlet
     assert request_ref() is None
     return text
 
@@ -181,8 +181,8 @@ def test_handled_error_reply_releases_local_variables(reply: dict[str, Any]) -> 
 
 
 def test_handled_timeout_before_send_releases_local_variables() -> None:
-    """For example, the time limit of `abort_transaction` can pass before `abort_transaction` sends
-    its command.
+    """The time limit of an operation, such as `abort_transaction`, may pass before the operation
+    sends its command.
     """
 
     def act() -> None:

@@ -1,4 +1,4 @@
-"""Regression tests for defects of the driver that campaigns have found."""
+"""Regression tests for defects of the driver that ``python -m tests.hostile`` has found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that no log record, event, repr, pickle or exception of the driver contains a password."""
+"""Tests that no log record, warning, repr, pickle or exception of the driver contains a password."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENCODED_SECRET = quote_plus(SECRET)
 
 @contextmanager
 def captured_logs() -> Iterator[io.StringIO]:
-    """Yield a stream to which all log records and all warnings are written."""
+    """Yield a stream that receives log records of gmongo and, at the end of the block, all warnings."""
     stream, logger = io.StringIO(), logging.getLogger("gmongo")
     handler, level = logging.StreamHandler(stream), logger.level
     handler.setFormatter(logging.Formatter("%(message)s %(structured)s", defaults={"structured": ""}))
@@ -62,7 +62,7 @@ def texts_of(error: BaseException | None) -> Iterator[str]:
 
 
 MARKER = "Cana7y"
-# URIs with a password. Most of the URIs are malformed, for example by a wrongly escaped character.
+# URIs with a password. Most of the URIs are malformed: for example, a character is wrongly escaped.
 _MALFORMED_URIS = st.builds(
     "{}{}{}{}".format,
     st.sampled_from(["mongodb://ann:", "mongodb+srv://ann:", "mongo://ann:", "ann:"]),

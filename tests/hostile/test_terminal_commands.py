@@ -1,6 +1,6 @@
 """Tests that the driver escapes terminal commands and line breaks in texts that a server sends.
 
-The tests check logs, errors, the status page and its tables.
+The tests check log records, errors, reprs, the status page, and the status tables on a terminal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gmongo.wire.address import parse_address
 from tests.status.test_page import send_wsgi_request
 from tests.support.server import ScriptedServer
 
-# Characters that set the title, clear the screen, end the line, and change the direction of text.
+# Text that sets the title, clears the screen, forges a log line, and changes direction and color.
 EVIL = "\x1b]0;owned\x07\x1b[2J\r\nERROR forged\u202e\x9b31m"
 LISTENER_CLASSES = (
     event_loggers.CommandLogger,

@@ -1,4 +1,4 @@
-"""The URI of an example application, and the names of the drivers that connect to a deployment."""
+"""Functions for the URI of an example application, and for the names of the connected drivers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The test suites of libraries. Each test that passes with PyMongo must also pass with gmongo."""
+"""Test suites of libraries: tests that pass with PyMongo must pass with gmongo, except exemptions."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Suite:
     :ivar port: Port of the server to which the tests connect.
     :ivar in_distribution: True if the source distribution contains the tests.
     :ivar folder: Working directory of the tests, relative to the source folder.
-    :ivar runner: Command that runs the tests. If empty, pytest runs the tests.
-    :ivar deployment: Command line options of the simulated deployment. mongod is not used, because
-        Django's backend needs MongoDB 7.0, and mongod creates collections slowly.
+    :ivar runner: Module that runs the tests, and its arguments. If empty, pytest runs the tests.
+    :ivar deployment: Command line options of the simulated deployment. The suites do not use the
+        `mongod` 6.0, because Django's backend needs MongoDB 7.0, and `mongod` creates collections slowly.
     """
 
     distribution: str
@@ -40,7 +40,7 @@ class Suite:
 
     @property
     def checkout_variable(self) -> str:
-        """Return the name of the environment variable for the path of a checkout of the library."""
+        """Name of the environment variable that contains the path of a checkout of the library."""
         return f"GMONGO_CHECKOUT_{re.sub('[^A-Z]+', '_', self.distribution.upper())}"
 
     @property

@@ -32,9 +32,9 @@ for root in ("pymongo", "gridfs", "bson"):
                 classes[f"{name}.{each}"] = sorted(name for name in attributes if name[:2] != "__")
 print(json.dumps([modules, classes]))
 """
-# Program that runs with the stand-in for PyMongo, reads all names of PyMongo, and prints the report
-# of ``--check``. The program creates objects without a call of `__init__`, so the objects have only
-# the attributes of their classes.
+# Program that runs with the stand-in for PyMongo, reads all names of PyMongo, and prints the absent
+# names and the names that ``--check`` reports. The program creates objects without a call of
+# `__init__`, so the objects have only the attributes of their classes.
 AUDIT_PROGRAM = """
 import json, sys
 from gmongo._stand_in import install
@@ -97,7 +97,7 @@ def report(tmp_path_factory):
 
 
 def without_module(name: str) -> str:
-    """Return a name without its module: the class and the attribute.
+    """Return the last two parts of a name. In the name of an attribute: the class and the attribute.
 
     The tests compare names without modules, because several modules can export the same class.
     """

@@ -49,7 +49,7 @@ def test_missing_file_is_named_without_traceback(name):
 
 
 def test_pytest_with_warnings_as_errors_passes(tmp_path):
-    # pytest calls this function for each package that has a plugin.
+    # pytest calls `register_assert_rewrite` for each package that has a plugin.
     (tmp_path / "conftest.py").write_text("import pytest\n\npytest.register_assert_rewrite('gmongo')\n")
     (tmp_path / "test_it.py").write_text("def test_it():\n    assert True\n")
     # pytest-asyncio warns about its default settings.

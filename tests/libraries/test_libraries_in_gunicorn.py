@@ -54,7 +54,7 @@ def test_application_gives_equal_responses_with_both_drivers(name, tmp_path):
 def run_visits(name, driver, log, *options):
     """Run an application, and send the requests of one visitor and then of eight concurrent visitors.
 
-    Return all responses, and the set of warnings and errors in the log of gunicorn.
+    Return the responses to these nine visitors, and the set of warnings and errors in gunicorn's log.
     """
     with (
         Deployment.replica_set(members=1) as deployment,

@@ -22,7 +22,7 @@ STAND_IN_IMPORT = "import gmongo.as_pymongo\n"
 
 
 def run(program: str, first_line: str = STAND_IN_IMPORT, uri: str | None = None) -> str:
-    """Run a program whose first line is `first_line`, and return its output."""
+    """Run `first_line` and then `program` in a new process, and return the output."""
     completed = run_python("-W", "error::ResourceWarning", "-c", first_line + dedent(program), uri=uri)
     assert completed.returncode == 0, completed.stderr
     assert completed.stderr == ""

@@ -29,7 +29,7 @@ def module(name: str, **content: object) -> ModuleType:
 
 @pytest.fixture
 def interpreter(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """Return a replacement for ``sys``, in which `install` changes the modules and import finders."""
+    """Replace ``sys`` in the module that contains `install`, and return the replacement."""
     hook, last = object(), object()
     interpreter = SimpleNamespace(modules={}, meta_path=[hook, PathFinder, last], hook=hook, last=last)
     monkeypatch.setattr(finder, "sys", interpreter)
@@ -63,7 +63,7 @@ def test_install_after_import_raises_error_with_users_of_pymongo(interpreter: Si
         assert f": pymongo and gridfs was imported before, by {names}{others}. Let 'import" in str(caught.value)
 
 
-# Tests of private modules of PyMongo in the stand-in
+# Tests of modules with which the stand-in replaces modules of PyMongo
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Run the test suites and applications of libraries with PyMongo and with gmongo.
 
-Each test that passes with PyMongo must also pass with gmongo.
+Each test that passes with PyMongo must also pass with gmongo, unless the test is an exemption.
 
 If a library is not installed, its tests are skipped. With ``tox -e libraries``, the tests of a
 missing library fail. An environment variable such as ``GMONGO_CHECKOUT_MONGOENGINE`` selects a

@@ -41,7 +41,7 @@ SETTINGS = [
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory):
+def root(tmp_path_factory):
     root = tmp_path_factory.mktemp("programs").resolve()
     for folder in ("app", "here", "here/pack"):
         (root / folder).mkdir()
@@ -55,12 +55,12 @@ def folders(tmp_path_factory):
     return root
 
 
-def run(folders, variables, *arguments):
+def run(root, variables, *arguments):
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")}
     return subprocess.run(
-        [sys.executable, *(each.format(root=folders) for each in arguments)],
-        cwd=folders / "here",
-        env={**environment, **{name: value.format(root=folders) for name, value in variables.items()}},
+        [sys.executable, *(each.format(root=root) for each in arguments)],
+        cwd=root / "here",
+        env={**environment, **{name: value.format(root=root) for name, value in variables.items()}},
         capture_output=True,
         text=True,
         timeout=TIMEOUT,
@@ -69,13 +69,13 @@ def run(folders, variables, *arguments):
 
 
 @pytest.mark.parametrize(("flags", "variables"), SETTINGS, ids=str)
-def test_program_run_by_gmongo_has_sys_path_of_program_run_by_interpreter(folders, flags, variables):
-    isolated = run(folders, {}, "-I", "-c", "import gmongo; print(gmongo.version)")
+def test_program_run_by_gmongo_has_sys_path_of_program_run_by_interpreter(root, flags, variables):
+    isolated = run(root, {}, "-I", "-c", "import gmongo; print(gmongo.version)")
     if isolated.stdout.strip() != __version__:
         pytest.skip("gmongo is not installed, which -I requires")
     for name, program in PROGRAMS.items():
-        expected = run(folders, variables, *flags, *program)
-        assert run(folders, variables, *flags, "-m", "gmongo", "--no-patch", *program).stdout == expected.stdout, name
+        expected = run(root, variables, *flags, *program)
+        assert run(root, variables, *flags, "-m", "gmongo", "--no-patch", *program).stdout == expected.stdout, name
         # With flags such as -I, the interpreter cannot run a module of the current directory, and
-        # prints nothing.
+        # writes nothing to standard output.
         assert expected.stdout or "-m" in program, name

@@ -1,8 +1,8 @@
 """``python -m tests.live URI`` checks gmongo on the deployment that the URI selects.
 
 The program writes the results to ``report.html`` and ``report.json``. By default, the program uses
-only its own databases, and sends no command that affects the whole deployment. Official tests, fail
-points, step-downs and `killAllSessions` require the option --disposable.
+only its own databases, and sends no command that affects the whole deployment. Official tests, prose
+tests, fail points, step-downs and `killAllSessions` require the option --disposable.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _create_parser() -> argparse.ArgumentParser:
 def main(arguments: list[str]) -> int:
     """Run the parts that the command line selects.
 
-    Return 1 if a case fails, and 2 if the deployment does not permit the run.
+    Return 1 if a case fails, otherwise 0. Exit with status 2 if the deployment does not permit the run.
     """
     parser = _create_parser()
     options = parser.parse_args(arguments)

@@ -132,7 +132,8 @@ class LiveStep(Step):
     def _check(self, client: MongoClient[Any]) -> None:
         """Check the invariants of the client.
 
-        Also check that the servers have no open transaction and no cursor of the run.
+        On a disposable standalone or replica set, also check that the servers have no open
+        transaction and no cursor of the run.
         """
         deadline = monotonic() + _RECOVERY_SECONDS
         while True:

@@ -59,8 +59,8 @@ def run_mongod(
         "tls": tls or mechanism == "MONGODB-X509",
         "users": {_USER: _PASSWORD} if mechanism else {},
         "require_api_version": api_version is not None,
-        # At each refresh, the server closes the cursors of ended sessions. The default is five
-        # minutes.
+        # The server refreshes sessions at this interval, and then closes the cursors of ended
+        # sessions. The default interval is five minutes.
         "parameters": {"acceptApiVersion2": accepts_version_2, "logicalSessionRefreshMillis": 3000},
     }
     options = {"compressors": compressor} if compressor else {}

@@ -25,7 +25,7 @@ MAX_ATTEMPTS = 5
 # insert documents. After the end of the fail point, the server also commits the inserted documents.
 _SPEED_PATTERN = re.compile("blockTimeMS|imeoutMS|failBeforeCommit")
 _TIME_KEY_PATTERN = re.compile(".*(?:imeMS|imeoutMS|FrequencyMS)|ms")
-_SEVERAL_MEMBERS_WORDS = ("replSetStepDown", "Topology lifecycle")
+_WORDS_OF_CASES_WITH_SEVERAL_MEMBERS = ("replSetStepDown", "Topology lifecycle")
 
 
 class ExistingDeployment(RunningDeployment):
@@ -34,11 +34,11 @@ class ExistingDeployment(RunningDeployment):
     def __init__(self, target: Target) -> None:
         self._target = target
         self.setting = Setting(target.topology, target.version)
-        self._uri_of_one = target.uri_of_one_mongos()
-        has_several_mongos = (target.topology == "sharded" and len(target.hosts) > 1) or target.has_services
-        self._uri_of_several = target.uri if has_several_mongos else None
+        self._uri_of_one_mongos = target.uri_of_one_mongos()
+        has_several_mongos = (target.topology == "sharded" and len(target.hosts) > 1) or target.has_several_services
+        self._uri_of_several_mongos = target.uri if has_several_mongos else None
         # As on a simulated deployment, the internal client connects to only one mongos.
-        self.internal: MongoClient[Any] = MongoClient(self._uri_of_one, **target.options)
+        self.internal: MongoClient[Any] = MongoClient(self._uri_of_one_mongos, **target.options)
 
     def uri(self, multiple: bool | None = None) -> str:
         """Return the URI of the deployment.
@@ -47,13 +47,13 @@ class ExistingDeployment(RunningDeployment):
         :raises Skip: The case needs several mongos, and the deployment has only one mongos.
         """
         if multiple is not True or self.setting.topology not in ("sharded", "load-balanced"):
-            return self._uri_of_one
-        if self._uri_of_several is None:
+            return self._uri_of_one_mongos
+        if self._uri_of_several_mongos is None:
             raise Skip("the case needs several mongos")
-        return self._uri_of_several
+        return self._uri_of_several_mongos
 
     def election_id(self) -> Any:
-        """Return the ID of the last election, or None if the client cannot reach a primary."""
+        """Return the ID of the last election, or None if no primary of a replica set replies."""
         try:
             return self.internal.admin.command("hello").get("electionId")
         except AutoReconnect:
@@ -153,8 +153,8 @@ def _run_case(
 
 
 def multiply_times(value: Any, factor: int, is_time: bool = False) -> Any:
-    """Return a copy of a JSON value in which each number below a time key is multiplied by
-    `factor`.
+    """Return a copy of a JSON value. Multiply each number in the value of a time field, such as
+    ``timeoutMS``, by `factor`.
     """
     if isinstance(value, dict):
         return {
@@ -168,7 +168,7 @@ def multiply_times(value: Any, factor: int, is_time: bool = False) -> Any:
 
 def _skip_without_members(target: Target, case: Mapping[str, Any]) -> None:
     if target.topology == "replicaset" and len(target.hosts) == 1:
-        for words in _SEVERAL_MEMBERS_WORDS:
+        for words in _WORDS_OF_CASES_WITH_SEVERAL_MEMBERS:
             if words in str(case):
                 raise Skip(f"the case ({words}) needs a replica set of several members")
 
@@ -179,8 +179,8 @@ def _skip_by_requirements(
     case: Mapping[str, Any],
     properties: DeploymentProperties,
 ) -> None:
-    for level in (document.get("runOnRequirements"), case.get("runOnRequirements")):
-        unmet = _unmet_requirements(level, properties)
+    for alternatives in (document.get("runOnRequirements"), case.get("runOnRequirements")):
+        unmet = _unmet_requirements(alternatives, properties)
         if unmet:
             raise Skip(f"requirement: {unmet}")
     if "skipReason" in case:
@@ -191,9 +191,9 @@ def _skip_by_requirements(
         raise Skip(rule.text)
 
 
-def _unmet_requirements(level: Sequence[Mapping[str, Any]] | None, properties: DeploymentProperties) -> str:
-    """Return the requirements that the deployment does not satisfy, as text.
+def _unmet_requirements(alternatives: Sequence[Mapping[str, Any]] | None, properties: DeploymentProperties) -> str:
+    """Return an empty text if the deployment satisfies one of the alternatives.
 
-    If no alternative is satisfied, return the unsatisfied requirements of the nearest alternative.
+    Otherwise return the unsatisfied requirements of the alternative with the shortest text.
     """
-    return "; ".join(min((unmet_requirements(each, properties) for each in level), key=len)) if level else ""
+    return "; ".join(min((unmet_requirements(each, properties) for each in alternatives), key=len)) if alternatives else ""

@@ -1,9 +1,9 @@
-"""Run the prose tests on the deployment of a URI.
+"""Run the prose tests on the target deployment.
 
 The deployment replaces the simulated deployments of equal topology that the tests start.
 
-The run skips prose tests that need a setting, a scripted server, or a topology that the deployment
-does not have.
+The run skips a prose test if the test configures its deployment, uses a scripted server, or needs
+another topology or more servers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.support.server import ScriptedReplicaSet, ScriptedServer
 PART = "prose tests"
 _TIME_LIMITS_FILE = "test_prose_time_limits.py"
 _TESTS_FOLDER = Path(__file__).parents[1]
-_KINDS = {"standalone": "single", "replica_set": "replicaset", "sharded": "sharded", "load_balanced": "load-balanced"}
+_TOPOLOGIES = {"standalone": "single", "replica_set": "replicaset", "sharded": "sharded", "load_balanced": "load-balanced"}
 # Default number of members of a simulated deployment, by kind.
 _MEMBER_COUNTS = {"replica_set": 3, "sharded": 2, "load_balanced": 2}
 
@@ -47,19 +47,19 @@ class CommandRecorder(Recorder):
 class LiveDeployment:
     """The target deployment with the interface of a simulated deployment.
 
-    :param one_mongos: True if clients connect to only one mongos.
+    :param uses_one_mongos: True if clients connect to only one mongos.
     """
 
-    def __init__(self, target: Target, commands: CommandRecorder, one_mongos: bool) -> None:
+    def __init__(self, target: Target, commands: CommandRecorder, uses_one_mongos: bool) -> None:
         self._target, self.commands = target, commands
-        self.uri = target.uri_of_one_mongos() if one_mongos else target.uri
+        self.uri = target.uri_of_one_mongos() if uses_one_mongos else target.uri
         primary = target.client.primary
         self.members = SimpleNamespace(primary=SimpleNamespace(address="{}:{}".format(*primary)) if primary else None)
-        self._names: set[str] = set()
+        self._fail_point_names: set[str] = set()
 
     def set_fail_point(self, name: str, mode: Any, data: Mapping[str, Any] | None = None, member: Any = None) -> None:
-        """Configure a fail point on one server or on all servers."""
-        self._names.add(name)
+        """Configure a fail point on the server `member`, or on all servers if `member` is None."""
+        self._fail_point_names.add(name)
         self._target.set_fail_point(name, mode, data, member and member.address)
 
     def __enter__(self) -> LiveDeployment:
@@ -68,7 +68,7 @@ class LiveDeployment:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._target.disable_fail_points(*self._names)
+        self._target.disable_fail_points(*self._fail_point_names)
 
 
 class _ResultPlugin:
@@ -80,7 +80,7 @@ class _ResultPlugin:
         self._report = report
         # Failed tests that will run again, because the tests have short timeouts.
         self.tests_to_repeat: list[str] = []
-        self.attempts = 1
+        self.attempt_count = 1
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
         item.add_marker(pytest.mark.real_time)
@@ -89,7 +89,7 @@ class _ResultPlugin:
         name = report.nodeid.partition("tests/")[2] or report.nodeid
         if report.skipped:
             self._report.add(PART, name, Outcome.SKIPPED, report.longrepr[2].removeprefix("Skipped: "))
-        elif report.failed and _TIME_LIMITS_FILE in name and self.attempts < MAX_ATTEMPTS:
+        elif report.failed and _TIME_LIMITS_FILE in name and self.attempt_count < MAX_ATTEMPTS:
             self.tests_to_repeat.append(str(_TESTS_FOLDER / name))
         elif report.failed:
             self._report.add(PART, name, Outcome.FAILED, report.longrepr.reprcrash.message)
@@ -122,7 +122,7 @@ def run(target: Target, report: Report, name_part: str) -> None:
         pytest.main([*files, *options], plugins=[results])
         while results.tests_to_repeat:
             tests, results.tests_to_repeat = results.tests_to_repeat, []
-            results.attempts += 1
+            results.attempt_count += 1
             pytest.main([*tests, *options], plugins=[results])
 
 
@@ -135,8 +135,8 @@ def _replace_deployments(target: Target, patch: pytest.MonkeyPatch) -> None:
 
     def start_deployment(kind: str, members: int | None = None, **settings: Any) -> LiveDeployment:
         members = members or _MEMBER_COUNTS.get(kind, 1)
-        if target.topology != _KINDS[kind]:
-            pytest.skip(f"the test needs a deployment of the kind {_KINDS[kind]}")
+        if target.topology != _TOPOLOGIES[kind]:
+            pytest.skip(f"the test needs a deployment of the kind {_TOPOLOGIES[kind]}")
         if settings:
             pytest.skip(f"the test configures its deployment: {', '.join(settings)}")
         if members > len(target.hosts):
@@ -150,7 +150,7 @@ def _replace_deployments(target: Target, patch: pytest.MonkeyPatch) -> None:
     def skip_test(self: Any, *arguments: Any, **options: Any) -> None:
         pytest.skip("the test needs a scripted server")
 
-    for kind in _KINDS:
+    for kind in _TOPOLOGIES:
         patch.setattr(Deployment, kind, partial(start_deployment, kind))
     patch.setattr(clients, "make_client", make_recorded_client)
     for scripted in (ScriptedServer, ScriptedReplicaSet):

@@ -37,7 +37,7 @@ class DifferenceError(Exception):
 
 
 class SilentError(Exception):
-    """Raised if the deployment no longer replies to commands, so that the run must end."""
+    """Raised if the deployment no longer replies to commands, to end the current part of the run."""
 
 
 class Entry(NamedTuple):
@@ -65,7 +65,7 @@ class Report:
 
     @contextmanager
     def case(self, part: str, name: str) -> Iterator[list[str]]:
-        """Run a case in the block, and add its outcome.
+        """Add the outcome of the case that the block runs.
 
         The block may add remarks for the report to the yielded list.
 

@@ -1,5 +1,5 @@
-"""``python -m tests.live.runs ci`` or ``long`` runs tests on `mongod` servers, for continuous
-integration and for tox.
+"""``python -m tests.live.runs`` runs tests on `mongod` servers. The argument is ``ci`` in continuous
+integration, and ``long`` in tox.
 
 Each run is a separate process with its own servers. By default, two runs execute concurrently.
 ``--program`` and the environment variable GMONGO_MONGODS (paths separated by colons) add runs with
@@ -84,8 +84,8 @@ LONG_RUNS = (
     Run("TLS", 3, ("--tls", *_CAMPAIGN_OPTIONS)),
     *(Run(f"users, {mechanism}", 3, ("--mechanism", mechanism, *_CAMPAIGN_OPTIONS)) for mechanism in MECHANISMS),
     *(Run(f"compressor {name}", 3, ("--compressor", name, *_CAMPAIGN_OPTIONS)) for name in ("zlib", "snappy", "zstd")),
-    # In a replica set of MongoDB 6.0.5, the members reject the votes of an index build, because the
-    # votes have no API version.
+    # This run uses a standalone: in a replica set of MongoDB 6.0.5, the members reject the votes of an
+    # index build, because the votes have no API version.
     Run(
         "Stable API required, standalone with users",
         0,
@@ -104,7 +104,7 @@ def _runs_with_program(path: str) -> list[Run]:
 
 
 def perform(run: Run) -> bool:
-    """Perform a run, print the last lines of its output, and return True if no case fails."""
+    """Perform a run, print its outcome and lines of its output, and return True if no case fails."""
     begin = monotonic()
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -136,7 +136,7 @@ def _summary(lines: Sequence[str]) -> list[str]:
 
 
 def main() -> int:
-    """Perform all runs, and return 1 if a run fails."""
+    """Perform the selected runs, and return 1 if a run fails, otherwise 0."""
     parser = argparse.ArgumentParser(prog="python -m tests.live.runs", description=__doc__)
     parser.add_argument("which", choices=("ci", "long"), help="ci: ten minutes; long: everything")
     parser.add_argument("--only", default="", help="runs with these words in their names")

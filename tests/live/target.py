@@ -22,7 +22,7 @@ from tests.support.recorder import Recorder
 SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
 """System databases of every deployment."""
 
-# URI options that belong to the deployment, and must be omitted in a URI of one server.
+# URI options that :meth:`Target.uri_with_hosts` does not copy from the URI of the deployment.
 _DEPLOYMENT_OPTIONS = frozenset({"replicaset", "loadbalanced", "directconnection", "authsource"})
 _URI_PATTERN = re.compile(r"mongodb(\+srv)?://(?:([^@/]*)@)?[^/?]*(?:/[^?]*)?(?:\?(.*))?$")
 _CONNECTION_COUNT = 8
@@ -35,7 +35,7 @@ class RefusedError(Exception):
 
 
 class RestrictedClient(MongoClient[Any]):
-    """Client that can use only the databases of the run.
+    """Client that raises `Skip` if a database name does not start with `permitted_prefix`.
 
     :ivar permitted_prefix: Prefix of the names of the permitted databases.
     """
@@ -55,8 +55,8 @@ class Target:
     """The deployment of a run, and a client of the deployment.
 
     :param uri: URI of the deployment.
-    :param options: Options of each client of the run in addition to the URI, such as `server_api`.
-    :param one_mongos: URI of a load balancer that has only one mongos, if the load balancer of
+    :param options: Options of each client of the run, such as `server_api`, in addition to the URI.
+    :param one_mongos_uri: URI of a load balancer that has only one mongos, if the load balancer of
         `uri` has several.
     :param replica_set: Replica set that the run has started, whose members the run may kill and
         suspend. None for a deployment that the run has not started.
@@ -66,11 +66,11 @@ class Target:
         self,
         uri: str,
         options: Mapping[str, Any] | None = None,
-        one_mongos: str | None = None,
+        one_mongos_uri: str | None = None,
         replica_set: EmbeddedReplicaSet | None = None,
     ) -> None:
         self.replica_set = replica_set
-        self.uri, self.options, self._one_mongos = uri, dict(options or {}), one_mongos
+        self.uri, self.options, self._one_mongos_uri = uri, dict(options or {}), one_mongos_uri
         self.database_prefix = f"gmongo_live_{uuid.uuid4().hex[:8]}"
         self.disposable = False
         self._parsed = parse_uri(uri)
@@ -85,7 +85,7 @@ class Target:
         self.hosts: list[str] = [*hello["hosts"], *hello.get("passives", ())] if is_replica_set else seeds
         self.has_tls = bool(self._parsed["options"].get("tls"))
         self.name: str = hello["setName"] if is_replica_set else seeds[0]
-        self.has_services = self.topology == "load-balanced" and len(self._find_services()) > 1
+        self.has_several_services = self.topology == "load-balanced" and len(self._find_services()) > 1
 
     def _find_services(self) -> set[Any]:
         """Return the IDs of the services behind the load balancer."""
@@ -96,20 +96,20 @@ class Target:
         return {event.service_id for event in recorder.events_named("CommandStarted")}
 
     def uri_of_one_mongos(self) -> str:
-        """Return a URI that connects clients to only one mongos, so that a fail point affects all
+        """Return a URI that connects clients to at most one mongos, so that a fail point affects all
         commands.
 
         :raises Skip: The load balancer has several services, and --one-mongos is missing.
         """
         if self.topology == "sharded":
             return self.uri_with_hosts(self.hosts[0])
-        if self.has_services and self._one_mongos is None:
+        if self.has_several_services and self._one_mongos_uri is None:
             raise Skip("the load balancer has several servers, and --one-mongos is missing")
-        return self._one_mongos or self.uri
+        return self._one_mongos_uri or self.uri
 
     def drop_databases(self) -> None:
-        """Drop the databases of the run. If the deployment is disposable, first end all sessions."""
-        # An open transaction delays the drop of a database by a minute.
+        """Drop the databases of the run, or all non-system databases if the deployment is disposable."""
+        # Abort open transactions, because a transaction delays the drop of a database by a minute.
         if self.disposable and self.topology == "replicaset":
             self.client.admin.command({"killAllSessions": []})
         for name in self.client.list_database_names():
@@ -117,13 +117,13 @@ class Target:
                 self.client.drop_database(name)
 
     def close(self) -> None:
-        """Drop the databases of the run, and close all clients."""
+        """Call :meth:`drop_databases`, and close all clients."""
         self.drop_databases()
         for client in (*self._direct_clients.values(), *filter(None, [self._restricted_client]), self.client):
             client.close()
 
     def permit_all_commands(self, name: str) -> None:
-        """Permit official tests, fail points, step-downs and `killAllSessions`.
+        """Permit official tests, prose tests, fail points, step-downs and `killAllSessions`.
 
         :param name: Name that the user passes to confirm that the deployment
             is disposable.
@@ -132,10 +132,10 @@ class Target:
         """
         if name != self.name:
             raise RefusedError(f"--disposable must name this deployment, {self.name}, and not {name}")
-        foreign = sorted(set(self.client.list_database_names()) - SYSTEM_DATABASES)
-        if foreign:
+        foreign_names = sorted(set(self.client.list_database_names()) - SYSTEM_DATABASES)
+        if foreign_names:
             raise RefusedError(
-                f"{name} contains databases that would be lost: {', '.join(foreign[:5])}. Drop these databases first"
+                f"{name} contains databases that would be lost: {', '.join(foreign_names[:5])}. Drop these databases first"
             )
         self.disposable = True
 
@@ -151,7 +151,7 @@ class Target:
         databases of other users.
         """
         if self._restricted_client is None:
-            uri = self.uri_with_hosts(self.hosts[0]) if self.topology == "sharded" else self._one_mongos or self.uri
+            uri = self.uri_with_hosts(self.hosts[0]) if self.topology == "sharded" else self._one_mongos_uri or self.uri
             self._restricted_client = RestrictedClient(uri, **self.options)
             self._restricted_client.permitted_prefix = "" if self.disposable else self.database_prefix
         return self._restricted_client[self.db_name(name)]
@@ -189,7 +189,7 @@ class Target:
     def set_fail_point(
         self, name: str, mode: Any, data: Mapping[str, Any] | None = None, host: str | None = None
     ) -> None:
-        """Configure a fail point on one server or on all servers."""
+        """Configure a fail point on the server `host`, or on all servers if `host` is None."""
         arguments = {"data": dict(data)} if data else {}
         for each in self.hosts if host is None else [host]:
             self.direct_client(each).admin.command("configureFailPoint", name, mode=mode, **arguments)
@@ -208,12 +208,12 @@ class Target:
         parameters: Mapping[str, Any] = {}
         with suppress(PyMongoError):
             parameters = self.client.admin.command({"getParameter": "*"})
-        auth = self._parsed["username"] is not None
-        mechanisms = set(parameters.get("authenticationMechanisms", ())) - {_UNUSED_MECHANISM} if auth else ()
+        has_user = self._parsed["username"] is not None
+        mechanisms = set(parameters.get("authenticationMechanisms", ())) - {_UNUSED_MECHANISM} if has_user else ()
         return DeploymentProperties(
             self.topology,
             self.version,
-            auth,
+            has_user,
             mechanisms,
             lambda wanted: all(parameters.get(name) == value for name, value in wanted.items()),
         )

@@ -57,7 +57,7 @@ def target(deployment: Deployment) -> Iterator[Target]:
 
 
 def forbidden_commands(deployment: Any, prefix: str) -> list[str]:
-    """Return the forbidden commands, which use databases of other users or affect the whole
+    """Return the received commands that use databases of other users or affect the whole
     deployment.
     """
     forbidden = []
@@ -74,14 +74,14 @@ def test_run_uses_only_its_own_databases_by_default(
     deployment: Deployment,
     tmp_path: Path,
 ) -> None:
-    only = ["documented answers", "random calls", "official unified tests", "prose tests"]
-    options = [word for part in only for word in ("--only", part)]
+    parts = ["documented answers", "random calls", "official unified tests", "prose tests"]
+    options = [word for part in parts for word in ("--only", part)]
     assert main([deployment.uri, *options, "--calls", "20", "--report", str(tmp_path)]) == 0
     report = json.loads((tmp_path / "report.json").read_text("utf-8"))
-    run = report["facts"]["databases"].removesuffix("*")
-    assert forbidden_commands(deployment, run) == []
-    assert {part: report["parts"][part]["reasons"] for part in only[2:]} == {
-        part: {"needs --disposable": 1} for part in only[2:]
+    prefix = report["facts"]["databases"].removesuffix("*")
+    assert forbidden_commands(deployment, prefix) == []
+    assert {part: report["parts"][part]["reasons"] for part in parts[2:]} == {
+        part: {"needs --disposable": 1} for part in parts[2:]
     }
     assert set(Target(deployment.uri).client.list_database_names()) <= SYSTEM_DATABASES
 
@@ -144,10 +144,10 @@ def test_each_part_reports_difference_of_faulty_server(uri_of_faulty_server: str
 @pytest.mark.long
 @pytest.mark.real_time
 @pytest.mark.parametrize(
-    "kind", [["--standalone"], ["--replica-set", "1"], ["--sharded", "2"], ["--load-balanced", "1"]], ids=str
+    "deployment_options", [["--standalone"], ["--replica-set", "1"], ["--sharded", "2"], ["--load-balanced", "1"]], ids=str
 )
-def test_run_on_each_kind_of_disposable_deployment_passes(kind: list[str], tmp_path: Path) -> None:
-    with DeploymentProcess(*kind) as deployment:
+def test_run_on_each_kind_of_disposable_deployment_passes(deployment_options: list[str], tmp_path: Path) -> None:
+    with DeploymentProcess(*deployment_options) as deployment:
         target = Target(deployment.uri)
         name = target.name
         target.close()

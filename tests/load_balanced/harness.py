@@ -16,7 +16,7 @@ from tests.support.server import ScriptedServer
 SERVICE_ID = ObjectId("5" * 24)
 DOCUMENTS = [{"_id": number} for number in range(10)]
 PIN_EVENTS = ("ConnectionCheckOutStarted", "ConnectionCheckedOut", "ConnectionCheckOutFailed", "ConnectionCheckedIn")
-# The events of one check-out and one check-in.
+# Names of the events of one check-out and one check-in.
 CHECK_OUT_AND_IN = ["ConnectionCheckOutStarted", "ConnectionCheckedOut", "ConnectionCheckedIn"]
 
 
@@ -35,7 +35,7 @@ def connection_uses(client: Client) -> dict[str, int]:
 
 
 def collect_garbage() -> None:
-    """Collect garbage, and run the greenlets that finalisers have started."""
+    """Collect garbage, and run the greenlets that finalizers have started."""
     gc.collect()
     gevent.sleep(0)
 

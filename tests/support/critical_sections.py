@@ -79,7 +79,7 @@ class CriticalSections:
             self._record_fault("a switch in a critical section", origin)
         delivery = self._used_by.get(id(origin))
         pending = delivery._events_by_greenlet.get(origin) if delivery is not None else None
-        if pending is not None and pending.size and not pending.delivering and pending.turn is None:
+        if pending is not None and pending.size and not pending.is_delivering and pending.turn is None:
             self._record_fault("a switch before events were delivered", origin)
 
     def _record_fault(self, description: str, origin: Any) -> None:

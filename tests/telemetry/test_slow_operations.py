@@ -140,8 +140,8 @@ def test_operation_interrupted_by_gevent_timeout_is_logged(
 
 
 TRACE_TIMES = {"selection_time": 0.001, "check_out_time": 0.01, "connecting_time": 0.004, "backoff_time": 0.1,
-               "exchange_time": 0.4, "decoding_time": 0.05, "round_trip_time": 0.02, "commands": 3,
-               "attempts": 2}  # fmt: skip
+               "exchange_time": 0.4, "decoding_time": 0.05, "round_trip_time": 0.02, "command_count": 3,
+               "attempt_count": 2}  # fmt: skip
 PART_DURATIONS = {"selection": 1, "checkOut": 6, "connecting": 4, "server": 290, "network": 60, "decoding": 50,
                   "backOff": 100, "driver": 489}  # fmt: skip
 PARTS_TEXT = (
@@ -154,7 +154,7 @@ PARTS_TEXT = (
     ("changed_times", "expected_parts", "message"),
     [
         ({}, PART_DURATIONS, PARTS_TEXT),
-        ({"attempts": 1}, PART_DURATIONS, PARTS_TEXT.removesuffix("; 2 tries")),
+        ({"attempt_count": 1}, PART_DURATIONS, PARTS_TEXT.removesuffix("; 2 tries")),
         ({"round_trip_time": 0.0, "selection_time": 0.0},
          {**PART_DURATIONS, "selection": 0, "server": 350, "network": 0, "driver": 490},
          "check-out 6, connecting 4, server 350, network 0, decoding 50, back-off 100, the driver itself 490; 2 tries"),

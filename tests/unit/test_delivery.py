@@ -197,9 +197,9 @@ def test_forked_child_forgets_stuck_listener_of_parent(short_listener_limit: Non
     delivery, listener, received = Delivery(), BlockingListener(), []
     inherited_greenlet = spawn(queue_and_deliver, delivery, (listener.block, 0))
     queue_and_deliver(delivery, (received.append, "left"))
-    assert delivery._stuck and not received
+    assert delivery._is_stuck and not received
     delivery.reset_after_fork()
-    assert not delivery._stuck and not delivery._events
+    assert not delivery._is_stuck and not delivery._events
     listener.open()
     inherited_greenlet.join()
 

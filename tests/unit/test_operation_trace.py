@@ -78,7 +78,7 @@ def test_each_second_of_operation_counts_for_one_phase(
 ) -> None:
     for number in (1, 2):
         trace.begin_attempt()
-        assert (trace.attempts, trace.waits_for, trace.wait_started) == (number, Phase.SELECTION, clock.now)
+        assert (trace.attempt_count, trace.waits_for, trace.wait_started) == (number, Phase.SELECTION, clock.now)
         clock.now += 1
         trace.end_selection(ADDRESS, topology_with_round_trip_time(round_trip_time, server_is_known))
         assert (trace.address, trace.waits_for, trace.wait_started) == (ADDRESS, Phase.CHECK_OUT, clock.now)
@@ -192,7 +192,7 @@ def sent_command(trace: OperationTrace) -> Iterator[Any]:
     hello = SimpleNamespace(connection_id=5)
     link = SimpleNamespace(address=ADDRESS, hello=hello, id=3, service_id=None)
     yield Mock(
-        trace=trace, sensitive=False, connection=link, command={"find": "c"}, name="find", database="d",
+        trace=trace, is_sensitive=False, connection=link, command={"find": "c"}, name="find", database="d",
         request_id=1, operation_id=2, started=0.0,
     )  # fmt: skip
 
@@ -209,7 +209,7 @@ def test_listeners_and_observer_receive_events_of_traced_command(
     assert commands.is_enabled() is has_listener
     observers.active = True
     assert commands.is_enabled() is True
-    sent_command.sensitive = is_sensitive
+    sent_command.is_sensitive = is_sensitive
     if not has_trace:
         sent_command.trace = None
     error, reply = AutoReconnect("gone"), {"ok": 1}
@@ -221,7 +221,7 @@ def test_listeners_and_observer_receive_events_of_traced_command(
     )
     calls: Any = trace.observer
     if has_trace:
-        assert (trace.commands, trace.sensitive, trace.exchange_time) == (1, is_sensitive, 0.75)
+        assert (trace.command_count, trace.is_sensitive, trace.exchange_time) == (1, is_sensitive, 0.75)
         calls.command_started.assert_called_once_with(trace, sent_command)
         assert [call.args for call in calls.command_ended.call_args_list] == [
             (trace, sent_command, reply, None),
@@ -234,6 +234,6 @@ def test_listeners_and_observer_receive_events_of_traced_command(
 def test_trace_stays_sensitive_after_sensitive_command(sent_command: Any, trace: OperationTrace) -> None:
     commands = TracedCommands((), Mock(active=True))
     for sensitive in (False, True, False):
-        sent_command.sensitive = sensitive
+        sent_command.is_sensitive = sensitive
         commands.started(sent_command)
-    assert trace.sensitive and trace.commands == 3
+    assert trace.is_sensitive and trace.command_count == 3

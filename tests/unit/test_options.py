@@ -57,7 +57,7 @@ RULES: dict[tuple[str, ...], tuple[Accepted, Rejected]] = {
     ("event_listeners",): (
         [[[], []], [[LISTENER]], [(LISTENER,), [LISTENER]]],
         [("a list of event listeners", TYPE, [None, LISTENER, "x", {}]),
-         ("a list of event listeners only", TYPE, [[5], [LISTENER, None]])],
+         ("a list that contains only event listeners", TYPE, [[5], [LISTENER, None]])],
     ),
     ("tracing",): (
         [*_SPANS[0], *([{_LENGTH: value}] for value in (0, 5, None))],

@@ -104,7 +104,7 @@ def use_session_as_state(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_observer_receives_start_and_end_of_successful_operation(scenario: TracedScenario) -> None:
     assert scenario.executor.run(scenario.operation, None, 5.0) == "result"
     [(trace, session, deadline, times_decoding)] = scenario.traces
-    assert (trace.name, trace.attempts, session, deadline, times_decoding) == ("ping", 1, None, 5.0, False)
+    assert (trace.name, trace.attempt_count, session, deadline, times_decoding) == ("ping", 1, None, 5.0, False)
     assert scenario.observer.received == [("started", None), ("ended", None)]
     assert scenario.operation.trace is None and scenario.executor.observers.active is True
 
@@ -160,7 +160,7 @@ def test_operation_inside_scope_uses_trace_of_scope(scenario: TracedScenario) ->
         scenario.observer.enabled = False
         for number in (1, 2):
             scenario.executor.run(scenario.operation)
-            assert trace.attempts == number
+            assert trace.attempt_count == number
         assert scenario.executor.observers.active is True
     assert scenario.observer.received == [("started", session.transaction), ("ended", None)]
     scenario.observer.enabled = True
@@ -190,10 +190,10 @@ def test_observer_receives_backoff_before_retry(scenario: TracedScenario, second
         if interruption is None:
             scenario.executor._wait(seconds, scenario.operation)
             assert scenario.observer.received == ([("wait_ended", Phase.BACK_OFF, 0.0, None)] if seconds else [])
-            assert trace.attempts == 2 and trace.waits_for is Phase.SELECTION
+            assert trace.attempt_count == 2 and trace.waits_for is Phase.SELECTION
         else:
             with pytest.raises(GreenletExit):
                 scenario.executor._wait(seconds, scenario.operation)
-            assert trace.attempts == 1 and scenario.observer.received == [
+            assert trace.attempt_count == 1 and scenario.observer.received == [
                 ("wait_ended", Phase.BACK_OFF, 0.0, interruption)
             ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gmongo
-from gmongo import *  # noqa: F403 - the names in its __all__
+from gmongo import *  # noqa: F403 - the names in gmongo.__all__
 from gmongo._stand_in import module_aliases
 from gmongo._stand_in.pymongo.asynchronous import AsyncMongoClient
 

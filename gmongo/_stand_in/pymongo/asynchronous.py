@@ -1,4 +1,4 @@
-"""Placeholders for all asynchronous classes of PyMongo, which libraries use in annotations and ``isinstance``.
+"""Placeholders for PyMongo's asynchronous classes, which libraries use in annotations and ``isinstance``.
 
 gmongo does not implement these classes, because gmongo supports greenlets instead of asyncio.
 """

@@ -1,4 +1,4 @@
-"""Module ``gridfs.grid_file``. If mongomock replaces a class of this module, GridFS uses the replacement."""
+"""Module ``gridfs.grid_file``. GridFS uses mongomock's replacements of the classes in `_MODULES_WITH_CLASS`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import ModuleType
 from gmongo import gridfs
 from gmongo.collection import Collection
 from gmongo.database import Database
-from gmongo.gridfs import *  # noqa: F403 - the names in its __all__
+from gmongo.gridfs import *  # noqa: F403 - the names in gridfs.__all__
 from gmongo.gridfs import bucket, grid_fs, storage
 
 __all__ = [*gridfs.__all__, "Collection", "Database"]  # noqa: PLE0604 - all elements are strings

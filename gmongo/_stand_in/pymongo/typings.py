@@ -1,4 +1,4 @@
-"""Names of the private module ``pymongo.typings`` that libraries import: types for annotations."""
+"""Names of the private module ``pymongo.typings`` that libraries import: types, and `strip_optional`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Send each command to a `mongod` through a new connection, without a MongoClient."""
+"""Send each command to an embedded server through a new connection, without a MongoClient."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run_command(
 
     :param credentials: the name and the password of a user of ``admin``, for SCRAM-SHA-256.
     :param ca_file: the path of the CA certificate, for a server with TLS.
-    :param timeout: seconds from the call to the reply.
+    :param timeout: seconds until the reply must arrive; 60 by default.
     """
     resources: list[Transport | Race] = []
     timeout_error = TimeoutError(f"no reply within {timeout:g} seconds")
@@ -76,15 +76,15 @@ def _authenticate(transport: Transport, user: str, password: str) -> None:
     """Authenticate with SCRAM-SHA-256 (RFC 7677), without a check of the server signature."""
     nonce = base64.b64encode(_random.urandom(18)).decode()
     client_first = f"n={user.replace('=', '=3D').replace(',', '=2C')},r={nonce}"
-    start = {"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": f"n,,{client_first}".encode()}
-    reply = _exchange(transport, {**start, "options": {"skipEmptyExchange": True}})
+    start_command = {"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": f"n,,{client_first}".encode()}
+    reply = _exchange(transport, {**start_command, "options": {"skipEmptyExchange": True}})
     challenge = reply["payload"].decode()
     fields = dict(field.split("=", 1) for field in challenge.split(","))
     salted_password = hashlib.pbkdf2_hmac("sha256", password.encode(), base64.b64decode(fields["s"]), int(fields["i"]))
     client_key = hmac.digest(salted_password, b"Client Key", "sha256")
-    final = f"c=biws,r={fields['r']}"
-    auth_message = f"{client_first},{challenge},{final}".encode()
+    client_final = f"c=biws,r={fields['r']}"
+    auth_message = f"{client_first},{challenge},{client_final}".encode()
     signature = hmac.digest(hashlib.sha256(client_key).digest(), auth_message, "sha256")
     proof = base64.b64encode(bytes(a ^ b for a, b in zip(client_key, signature, strict=True))).decode()
-    answer = {"saslContinue": 1, "conversationId": reply["conversationId"], "payload": f"{final},p={proof}".encode()}
-    _exchange(transport, answer)
+    payload = f"{client_final},p={proof}".encode()
+    _exchange(transport, {"saslContinue": 1, "conversationId": reply["conversationId"], "payload": payload})

@@ -29,11 +29,11 @@ _REMEDIES = (
 
 
 class EmbeddedDatabaseError(RuntimeError):
-    """The embedded database cannot be started, or is not running."""
+    """An embedded database or replica set cannot be started, is not running, or has no primary."""
 
 
 class Program(NamedTuple):
-    """The executable file and the version, such as ``(6, 0, 5)``, of a `mongod` that runs on this machine."""
+    """The executable file and the version, such as ``(6, 0, 5)``, of a `mongod` for this machine."""
 
     path: Path
     version: tuple[int, int, int]
@@ -49,7 +49,7 @@ def find_program(path: str | os.PathLike[str] | None = None) -> Program:
 
 
 def _find_in_wheel() -> Path | None:
-    """Return the path of `mongod` in the wheel that ``gmongo[mongod]`` installs."""
+    """Return the path of `mongod` in the wheel that ``gmongo[mongod]`` installs, or None."""
     for distribution in metadata.distributions():
         if _DISTRIBUTION_PATTERN.match(distribution.metadata["Name"] or ""):
             for file in distribution.files or ():
@@ -69,10 +69,10 @@ def _check_program(path: Path) -> Program:
         completed = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _create_error(path, str(error)) from error
-    version = _VERSION_PATTERN.search(completed.stdout)
-    if version is None:
+    version_match = _VERSION_PATTERN.search(completed.stdout)
+    if version_match is None:
         raise _create_error(path, (completed.stderr + completed.stdout).strip())
-    major, minor, patch = map(int, version.groups())
+    major, minor, patch = map(int, version_match.groups())
     if (major, minor) < OLDEST_VERSION:
         raise EmbeddedDatabaseError(f"{path} has version {major}.{minor}.{patch}; gmongo needs 4.2 or newer")
     return Program(path, (major, minor, patch))

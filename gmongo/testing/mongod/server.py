@@ -42,7 +42,7 @@ class Server:
     :param port: the TCP port; 0 means any free port.
 
     :ivar pid: the process ID of the last started `mongod`; None before the first start.
-    :ivar is_stopped: True between :meth:`stop` and :meth:`resume`.
+    :ivar is_stopped: True from :meth:`stop` to :meth:`resume`, :meth:`kill` or :meth:`restart`.
     """
 
     def __init__(
@@ -73,20 +73,20 @@ class Server:
         return self._process is not None and self._process.poll() is None
 
     def start(self, deadline: float) -> None:
-        """Start the process, and wait until the server accepts connections, or ``monotonic()`` reaches `deadline`."""
+        """Start the process, and wait up to `deadline` until the server accepts connections."""
         try:
             self._data_folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise EmbeddedDatabaseError(f"the data folder cannot be created: {error}. {_FOLDER_ADVICE}") from error
         folders = self._data_folder, self._scratch
-        command = self._settings.create_arguments(*folders, self.port, self._replica_set)
-        self._process = TetheredProcess(str(self._program.path), command, scratch=self._scratch)
+        arguments = self._settings.create_arguments(*folders, self.port, self._replica_set)
+        self._process = TetheredProcess(str(self._program.path), arguments, scratch=self._scratch)
         while True:
             has_ended = self._process.poll() is not None
             log = self._read_log()
-            listening = next((line for line in log if line.get("id") == _LISTENING_ID), None)
-            if listening is not None and not has_ended:
-                self.port = listening["attr"]["port"]
+            listening_message = next((line for line in log if line.get("id") == _LISTENING_ID), None)
+            if listening_message is not None and not has_ended:
+                self.port = listening_message["attr"]["port"]
                 self.pid = next(line["attr"]["pid"] for line in log if line.get("id") == _START_ID)
                 return
             if has_ended:
@@ -106,7 +106,7 @@ class Server:
         """Create the users of the settings, and wait until `member_count` members have stored each user."""
         for number, (name, password) in enumerate(self._settings.users.items()):
             command = {"createUser": name, "pwd": password, "roles": ["root"], "writeConcern": {"w": member_count}}
-            self.command(command, without_credentials=number == 0)  # a server without users accepts the first command
+            self.command(command, without_credentials=number == 0)  # no user exists before the first command
 
     def command(self, command: Mapping[str, Any], *, without_credentials: bool = False) -> dict[str, Any]:
         """Run a command on the database ``admin``, and return the reply.
@@ -115,9 +115,9 @@ class Server:
         :raises CommandFailedError: the server replied with an error, or sent no reply.
         """
         settings = self._settings
-        version = {"apiVersion": "1"} if settings.require_api_version else {}
+        version_field = {"apiVersion": "1"} if settings.require_api_version else {}
         credentials = None if without_credentials else settings.credentials
-        document = {**command, **version}
+        document = {**command, **version_field}
         return run_command((HOST, self.port), document, credentials=credentials, ca_file=settings.ca_file)
 
     def kill(self) -> None:
@@ -190,7 +190,7 @@ class Server:
             self._process.end(0.0 if self._is_temporary else grace)
 
     def _send_signal(self, signal_number: int) -> None:
-        # If `mongod` has ended, another process may have its process ID. While the parent of `mongod` runs, the process
+        # If `mongod` has ended, another process may have the same ID. While the parent of `mongod` runs, the process
         # group of the parent contains only `mongod` and the parent. Therefore the check of the group proves that the
         # signal reaches `mongod`.
         if not self.is_running or self.pid is None or self._process is None:
@@ -220,7 +220,7 @@ class Server:
 
 
 def _is_suspended(stat_file: Path) -> bool:
-    """Return True if the ``stat`` file of a thread has the state T, or if the thread has ended."""
+    """Return True if a thread is suspended (state T in its ``stat`` file) or has ended."""
     try:
         return stat_file.read_text().rpartition(") ")[2].startswith("T")
     except OSError:

@@ -20,7 +20,7 @@ _OPLOG_MEGABYTES = "128"
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of all servers of an embedded database. :class:`EmbeddedDatabase` describes each setting."""
+    """The settings of an embedded database or replica set, which `EmbeddedDatabase` describes."""
 
     port: int = 0  # port of the first server, or 0 for free ports
     fail_points: bool = True
@@ -38,11 +38,11 @@ class Settings:
                 raise ValueError("users must map names to passwords, and neither may be empty")
 
     @classmethod
-    def create(cls, owner: str, arguments: Mapping[str, Any]) -> Settings:
-        """Create the settings from the keyword arguments of the class `owner`. Error messages name the class."""
+    def create(cls, class_name: str, arguments: Mapping[str, Any]) -> Settings:
+        """Create the settings from keyword arguments of a class. Error messages name the class."""
         for name in arguments:
             if name not in cls.__dataclass_fields__:
-                raise TypeError(f"{owner} has no setting {name!r}{did_you_mean(name, cls.__dataclass_fields__)}")
+                raise TypeError(f"{class_name} has no setting {name!r}{did_you_mean(name, cls.__dataclass_fields__)}")
         return cls(**arguments)
 
     def port_of(self, index: int) -> int:
@@ -66,22 +66,22 @@ class Settings:
         query = urlencode({name: value for name, value in options.items() if value is not None})
         return f"mongodb://{user}{','.join(addresses)}/{'?' if query else ''}{query}"
 
-    def create_arguments(self, data: Path, scratch: Path, port: int, replica_set: str | None) -> list[str]:
+    def create_arguments(self, data_folder: Path, scratch: Path, port: int, replica_set: str | None) -> list[str]:
         """Return the command-line arguments of a server. Create a key file in `scratch` if needed."""
-        command = ["--dbpath", str(data), "--bind_ip", HOST, "--port", str(port), "--nounixsocket"]
-        command += ["--wiredTigerCacheSizeGB", _CACHE_GIGABYTES, "--networkMessageCompressors", self.compressors]
+        arguments = ["--dbpath", str(data_folder), "--bind_ip", HOST, "--port", str(port), "--nounixsocket"]
+        arguments += ["--wiredTigerCacheSizeGB", _CACHE_GIGABYTES, "--networkMessageCompressors", self.compressors]
         for name, value in self._list_parameters():
-            command += ["--setParameter", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
+            arguments += ["--setParameter", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
         if replica_set is not None:
-            command += ["--replSet", replica_set, "--oplogSize", _OPLOG_MEGABYTES]
+            arguments += ["--replSet", replica_set, "--oplogSize", _OPLOG_MEGABYTES]
         if self.users:
-            command += ["--auth", *(["--keyFile", _create_key_file(scratch)] if replica_set is not None else [])]
+            arguments += ["--auth", *(["--keyFile", _create_key_file(scratch)] if replica_set is not None else [])]
         if self.tls:
             authority = _load_certificates()
             certificate = authority.issue(HOST, "localhost")
-            command += ["--tlsMode", "requireTLS", "--tlsAllowConnectionsWithoutCertificates"]
-            command += ["--tlsCertificateKeyFile", certificate, "--tlsCAFile", authority.ca_file]
-        return command
+            arguments += ["--tlsMode", "requireTLS", "--tlsAllowConnectionsWithoutCertificates"]
+            arguments += ["--tlsCertificateKeyFile", certificate, "--tlsCAFile", authority.ca_file]
+        return arguments
 
     def _list_parameters(self) -> Iterator[tuple[str, Any]]:
         yield "diagnosticDataCollectionEnabled", False

@@ -1,4 +1,4 @@
-"""Decide which members may execute a command, and check the authentication and the generic fields of the command."""
+"""Decide which members may execute a command. Check the client's authentication, and the generic fields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WRITING_STAGES = frozenset({"$out", "$merge"})
 
 
 def needs_primary(call: Call) -> bool:
-    """Return True for commands in transactions, and for writes, except writes that a secondary sends to the primary."""
+    """Return True for a command in a transaction, and for a write that a secondary cannot send to the primary."""
     return (
         call.name in _WRITE_COMMANDS
         or call.request.in_transaction
@@ -33,7 +33,7 @@ def needs_primary(call: Call) -> bool:
 
 
 def runs_on_any_member(call: Call) -> bool:
-    """Return True for a command about cursors or sessions outside a transaction. All members accept such commands."""
+    """Return True if all members accept the command: a command for cursors or sessions outside a transaction."""
     return call.name in _ALL_MEMBER_COMMANDS and not call.request.in_transaction
 
 

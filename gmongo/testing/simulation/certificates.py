@@ -1,4 +1,4 @@
-"""Certificates of simulated servers."""
+"""Certificates of simulated servers and of test clients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 # The servers use no TLS (False), a generated certificate (True), an existing SSLContext, or the files
-# of a mapping. The keys of the mapping are `certificate` (a file with certificate and key) and `ca`.
+# of a mapping. The key `certificate` (a file with certificate and key) is required, and `ca` is optional.
 Tls: TypeAlias = bool | ssl.SSLContext | Mapping[str, "str | os.PathLike[str]"]
 _TLS_KEYS = frozenset({"certificate", "ca"})
 
@@ -39,8 +39,8 @@ class Certificates:
     def issue(self, *identities: str, common_name: str | None = None) -> str:
         """Create a certificate and its key in one file, and return the path of the file.
 
-        :param identities: the names in the certificate: host names, addresses or, for clients, e-mail
-            addresses.
+        :param identities: the names in the certificate: host names, IP addresses or, for clients,
+            e-mail addresses.
         :param common_name: the common name of the subject; None means no common name.
         """
         leaf = self._authority.issue_cert(*identities, common_name=common_name)
@@ -63,14 +63,14 @@ def certificates() -> Certificates:
 
 
 def use_authority(certificate: bytes, key: bytes) -> None:
-    """Use the certificate authority of the parent process. Call the function before :func:`certificates`."""
+    """Use the authority of the parent process. Call the function before the first call of :func:`certificates`."""
     _parent_authority[:] = [(certificate, key)]
 
 
 def create_server_context(tls: Tls) -> ssl.SSLContext | None:
     """Return the SSLContext of a server. Return None if `tls` is False.
 
-    If `tls` names a certificate authority, the context verifies each certificate that a client sends.
+    If `tls` is True or has the key ``ca``, the context verifies each certificate that a client sends.
     """
     if tls is False:
         return None

@@ -17,19 +17,19 @@ class ReceivedCommand(Request):
     """A command in the log, with time and size."""
 
     time: float = 0.0  # the time of arrival in seconds, on the monotonic clock of the deployment
-    size: int = 0  # the size of the message in bytes
+    size: int = 0  # the size of the uncompressed message in bytes, without the header
 
 
 class CommandLog(list[ReceivedCommand]):
     """The last commands that the members received, in the order of arrival. ``clear()`` removes all commands.
 
-    The log keeps at most 10,000 commands and 32 MiB. At a limit, the log removes the older half of
-    the commands.
+    The log keeps at most 10,000 commands and 32 MiB. Above a limit, the log removes the older half
+    of the commands, but always keeps the last command.
 
     :ivar enabled: True if the log keeps the received commands.
     :ivar forgotten: the number of commands that the log removed because of a limit.
-    :ivar first: the number of all received commands that the log has removed. The first command of
-        the log has this index among all received commands.
+    :ivar first: the number of commands that the log has removed, because of a limit or a call of
+        ``clear()``. The first command of the log has this index among all logged commands.
     """
 
     enabled = True
@@ -41,7 +41,7 @@ class CommandLog(list[ReceivedCommand]):
         """Add a command, if the log is enabled.
 
         :param request: the command.
-        :param size: the size of the message in bytes; 0 by default.
+        :param size: the size of the message in bytes, without the header; 0 by default.
         """
         if not self.enabled:
             return

@@ -57,12 +57,12 @@ def check_compressors(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def decompress(payload: bytes) -> tuple[int, bytes, Compressor]:
-    """Return the opcode, the decompressed payload and the compressor of an OP_COMPRESSED message."""
+    """Return the original opcode, the decompressed payload and the compressor of an OP_COMPRESSED message."""
     try:
         opcode, size, number = _COMPRESSED_FIELDS.unpack_from(payload)
         compressor = _COMPRESSORS_BY_NUMBER[number]
         data = compressor.decompress(payload[_COMPRESSED_FIELDS.size :])
-    except Exception as error:  # each compression library raises exceptions of different classes
+    except Exception as error:  # each compression library raises exceptions of its own classes
         raise MalformedMessage(f"OP_COMPRESSED cannot be read: {error!r}") from error
     if len(data) != size:
         raise MalformedMessage(f"OP_COMPRESSED has {len(data)} bytes, but its header has the size {size}")

@@ -57,9 +57,9 @@ class Connection:
         self._last_command_is_commit = False  # True if the last command was commitTransaction
         self.compressors: list[str] = []
         self.authentication = Authentication(member.cluster.users, peer_certificate)
-        # `closed_by_member` is set when the member closes the connection. If the client closes the
-        # connection, the member first executes the received requests. `closed` is set if the member
-        # or the client ends the connection.
+        # `closed` is set when the client or the member closes the connection. `closed_by_member` is
+        # set when the member closes the connection. After the client has closed the connection, the
+        # member executes the received requests before the member closes the connection.
         self.closed_by_member, self.closed = Event(), Event()
         self._stream = stream
         self._unread = bytearray()
@@ -153,7 +153,7 @@ class Connection:
         self._reply_to_message(request_id, message, compressor)
 
     def _reply_to_message(self, request_id: int, message: Message, compressor: compression.Compressor | None) -> None:
-        """Send a reply. Send a stream of replies if the client allows an exhaust stream."""
+        """Execute the command of the message, and send a reply, an exhaust stream of replies, or no reply."""
         body = message.body
         request = Request(next(iter(body), ""), body, message.database, self.member.address, self.number)
         request.repeated = message.repeated

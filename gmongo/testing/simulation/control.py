@@ -78,12 +78,12 @@ def _cause_fault(deployment: Deployment, number: int, name: str, arguments: list
 
 
 def _list_commands(deployment: Deployment, known_count: int) -> dict[str, Any]:
-    """Return the commands in the log, without the first `known_count` commands that the deployment received."""
+    """Return the state of the log, and the commands that follow the first `known_count` logged commands."""
     log = deployment.commands
     new_commands = log[max(0, known_count - log.first) :]
     names = [field.name for field in dataclasses.fields(ReceivedCommand) if field.init]
-    fields = [{name: getattr(command, name) for name in names} for command in new_commands]
-    return {"first": log.first, "forgotten": log.forgotten, "enabled": log.enabled, "commands": fields}
+    command_documents = [{name: getattr(command, name) for name in names} for command in new_commands]
+    return {"first": log.first, "forgotten": log.forgotten, "enabled": log.enabled, "commands": command_documents}
 
 
 def _log_commands(deployment: Deployment, enabled: bool) -> None:
@@ -99,10 +99,10 @@ def _set_network(deployment: Deployment, name: str, value: Any) -> None:
         setattr(deployment.network, name, value)
 
 
-def _set_fail_point(deployment: Deployment, name: Any, mode: Any, data: Any, member: int | None) -> int:
+def _set_fail_point(deployment: Deployment, name: Any, mode: Any, data: Any, member_number: int | None) -> int:
     """Set a fail point, and return its number for the request ``count of fail point``."""
     handles = _FAIL_POINT_HANDLES.setdefault(deployment, [])
-    target = _find_member(deployment, member)
+    target = _find_member(deployment, member_number)
     handles.append(deployment.set_fail_point(name, mode, data, member=target))
     return len(handles) - 1
 
@@ -120,8 +120,8 @@ REQUEST_HANDLERS: Mapping[str, Callable[..., Any]] = {
     "fault": _cause_fault,
     "log commands": _log_commands,
     "network": lambda deployment: {"latency": deployment.network.latency, "loss": deployment.network.loss},
-    "rate limit": lambda deployment, requests, connections, burst, member: deployment.rate_limit(
-        requests, connections, burst=burst, member=_find_member(deployment, member)
+    "rate limit": lambda deployment, requests, connections, burst, member_number: deployment.rate_limit(
+        requests, connections, burst=burst, member=_find_member(deployment, member_number)
     ),
     "set fail point": _set_fail_point,
     "set network": _set_network,

@@ -31,7 +31,7 @@ from gmongo.testing.unsupported import not_supported
 _log = logging.getLogger("gmongo.testing")
 _NO_SIGNATURE = {"hash": Binary(bytes(20)), "keyId": Int64(0)}
 # The commands whose fields a server checks after fail points. For all other commands, a server checks
-# the fields first.
+# the fields before fail points.
 _COMMANDS_CHECKED_AFTER_FAIL_POINTS = ("saslStart", "saslContinue")
 
 
@@ -52,7 +52,7 @@ _COMMANDS: dict[str, Callable[[Call], dict[str, Any]]] = {
 
 
 def answer(call: Call) -> dict[str, Any]:
-    """Return the reply to a command. If the command fails, return an error reply."""
+    """Execute a command, and return the reply. If the command fails, return an error reply."""
     try:
         with call.member.operations.register(call) as operation:
             _check_command(call)
@@ -79,7 +79,7 @@ def _check_command(call: Call) -> None:
     call.cluster.limits.admit_request(call)
     is_known_command = _find_handler(call) is not None or call.cluster.store.supports(call.name)
     if is_known_command:
-        fields.check_duplicates_and_api(call.request, call.cluster.version)
+        fields.check_duplicate_and_stable_api_fields(call.request, call.cluster.version)
     stable_api.check_stable_api(call)
     if is_known_command and call.name not in _COMMANDS_CHECKED_AFTER_FAIL_POINTS:
         fields.check_command(call.request, call.cluster.version)
@@ -118,7 +118,7 @@ def _execute(call: Call, operation: Operation) -> dict[str, Any]:
 
 
 def _add_common_fields(call: Call, reply: dict[str, Any]) -> dict[str, Any]:
-    """Return a copy of the reply with the fields that each reply may have: ``ok``, error labels, cluster time."""
+    """Return a copy of the reply with the fields that any reply may have, such as ``ok`` and the cluster time."""
     reply = dict(reply)
     reply.setdefault("ok", 1.0)
     supports_retryable_label = call.cluster.version >= STREAMS_AND_LABELS_VERSION

@@ -6,11 +6,11 @@ from typing import Any
 
 from gmongo.testing.command import Request
 
-# The error codes after which a client may retry a write or a commit.
+# The error codes after which a client may retry a write, a commit or an abort.
 RETRYABLE_CODES = frozenset({6, 7, 89, 91, 134, 189, 262, 317, 365, 9001, 10107, 11600, 11602, 13435, 13436})
 # The error codes for which a replica set member adds a topologyVersion to the reply.
 NOT_PRIMARY_CODES = frozenset({189, 10107, 11602, 13435, 13436})
-# The error codes after which a client may retry the whole transaction.
+# The error codes after which a client may retry the whole transaction, even if the commit failed.
 TRANSIENT_CODES = frozenset({24, 112, 246, 267, 13388})
 # The error codes after which a client may resume a change stream.
 RESUMABLE_CODES = frozenset({6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436})

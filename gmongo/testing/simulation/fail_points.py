@@ -50,7 +50,7 @@ class FailPoint:
     affected_count: int = 0  # the number of commands that the fail point affected
 
     def enter(self) -> bool:
-        """Return True if the fail point affects a command that matches the data, and update the counters."""
+        """Return True if the fail point affects the next command that matches `data`. Update the counters."""
         if self.mode == "times":
             self.amount -= 1
             affects = self.amount >= 0
@@ -76,7 +76,7 @@ class FailPointHandle:
 
     @property
     def count(self) -> int:
-        """The number of commands that failed, or were delayed, because of the fail point."""
+        """The number of commands that the fail point affected."""
         return self._count()
 
 
@@ -97,7 +97,7 @@ class FailPoints(dict[str, FailPoint]):
         return old_point.affected_count if old_point else 0
 
     def find(self, call: Call) -> tuple[str, FailPoint] | None:
-        """Return the name and the fail point if a fail point affects the command, or None."""
+        """If a fail point affects the command, return its name and the fail point. Otherwise return None."""
         for name, matches in _MATCHERS.items():
             point = self.get(name)
             if point is not None and point.mode != "off" and matches(call, point.data) and point.enter():
@@ -110,12 +110,12 @@ class FailPoints(dict[str, FailPoint]):
 _UNSIMULATED_COMMANDS = ("copydb", "copydbgetnonce", "copydbsaslstart", "updateUser", "usersInfo")
 
 
-def check_commands(data: Mapping[str, Any], known: Collection[str]) -> None:
+def check_commands(data: Mapping[str, Any], known_names: Collection[str]) -> None:
     """Check the command names in ``failCommands``. A real server does not check these names."""
     names = data.get("failCommands")
     for name in names if isinstance(names, list) else ():
-        if isinstance(name, str) and _ALIASES.get(name, name) not in {*known, *_UNSIMULATED_COMMANDS}:
-            raise error(59, f"failCommands contains the unknown command {name!r}{did_you_mean(name, known)}")
+        if isinstance(name, str) and _ALIASES.get(name, name) not in {*known_names, *_UNSIMULATED_COMMANDS}:
+            raise error(59, f"failCommands contains the unknown command {name!r}{did_you_mean(name, known_names)}")
 
 
 def _parse_mode(mode: Any, data: Mapping[str, Any]) -> FailPoint:

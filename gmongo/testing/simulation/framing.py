@@ -23,7 +23,7 @@ _AWAIT_CAPABLE_FLAG = 8
 _REQUIRED_FLAG_BITS = 0xFFFF
 # The size in bytes of a value without a length field, by the number of the BSON type.
 _FIXED_SIZES = {1: 8, 6: 0, 7: 12, 8: 1, 9: 8, 10: 0, 16: 4, 17: 8, 18: 8, 19: 16, 127: 0, 255: 0}
-# The number of bytes of a value that its length field does not count, by the number of the BSON type.
+# The number of bytes that a value's length field does not count, by BSON type. The default is 4.
 _UNCOUNTED_SIZES = {3: 0, 4: 0, 5: 5, 12: 16, 15: 0}
 _REGEX_TYPE = 11
 _REFERENCE_NAME = b"$ref\0"

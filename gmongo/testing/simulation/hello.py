@@ -42,11 +42,11 @@ def reply_to_hello(call: Call) -> dict[str, Any]:
         "maxWireVersion": find_wire_version(member.cluster.version),
         "readOnly": False,
     }
-    return {**reply, **_create_request_fields(call)}
+    return {**reply, **_create_optional_fields(call)}
 
 
 def record_app_name(call: Call) -> None:
-    """Record the name of the application in the first ``hello`` of a connection."""
+    """Record the application name that the first ``hello`` of a connection contains."""
     client = call.body.get("client")
     if call.name in HELLO_COMMANDS and not call.connection.greeted and isinstance(client, Mapping):
         application = client.get("application")
@@ -69,16 +69,16 @@ def _accept_first_hello(call: Call) -> None:
     if call.member.service_id is not None and not body.get("loadBalanced"):
         message = "The server is being accessed through a load balancer, but this driver does not have load balancing"
         raise error(354, f"{message} enabled")
-    client_names = body.get("compression") or []
-    if not isinstance(client_names, list):
-        raise error(14, f"compression is {client_names!r}, which is not an array")
+    client_compressors = body.get("compression") or []
+    if not isinstance(client_compressors, list):
+        raise error(14, f"compression is {client_compressors!r}, which is not an array")
     connection.greeted = True
     connection.internal = "internalClient" in body
-    connection.compressors = [name for name in client_names if name in call.cluster.compressors]
+    connection.compressors = [name for name in client_compressors if name in call.cluster.compressors]
 
 
-def _create_request_fields(call: Call) -> dict[str, Any]:
-    """Return the fields of the reply that depend on the request: service, compressors and authentication."""
+def _create_optional_fields(call: Call) -> dict[str, Any]:
+    """Return the fields of the reply for load balancing, compression and authentication."""
     fields: dict[str, Any] = {}
     if call.member.service_id is not None:
         fields["serviceId"] = call.member.service_id

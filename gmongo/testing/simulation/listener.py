@@ -24,7 +24,7 @@ _RawSocket: type[plain_socket.socket] = monkey.get_original("socket", "socket")
 
 
 def reserve(port: int) -> plain_socket.socket:
-    """Return a socket that is bound to a port (0: any free port) but does not listen. The port refuses connections."""
+    """Bind a socket to `port` (0: any free port). Return the socket, which does not listen yet."""
     # The function uses a native socket, because `close` of a gevent socket is delayed. After `close`,
     # another socket may need the port immediately.
     sock = _RawSocket(plain_socket.AF_INET, plain_socket.SOCK_STREAM)
@@ -41,9 +41,9 @@ def reserve(port: int) -> plain_socket.socket:
 class Listener:
     """A listener on a socket from `reserve`. A new greenlet calls `serve` for each accepted connection."""
 
-    def __init__(self, reserved: plain_socket.socket, serve: Callable[[Any], None]) -> None:
+    def __init__(self, reserved_socket: plain_socket.socket, serve: Callable[[Any], None]) -> None:
         self._serve = serve
-        self._socket = reserved
+        self._socket = reserved_socket
         try:
             self._socket.listen(_BACKLOG)
         except BaseException:
@@ -60,7 +60,7 @@ class Listener:
         self._watcher.close()
         self._socket.close()
 
-    # While the hub of the listener is blocked, another thread calls the following two methods.
+    # The watcher thread of the module `stalled` calls the following two methods.
 
     def has_waiting_connection(self) -> bool:
         """Return True if a connection has arrived that the listener has not accepted."""
@@ -93,7 +93,7 @@ class Listener:
 
 
 class LoadBalancer:
-    """A load balancer, which forwards each connection on a port to the next mongos that is alive."""
+    """A load balancer, which forwards each connection to the next mongos that is alive."""
 
     def __init__(self, services: Sequence[Member], port: int = 0) -> None:
         self._services = services

@@ -63,7 +63,7 @@ class Member:
         self._change = Signal()
         self._handshaking_greenlets: set[Any] = set()
         self._listener: Listener | None = None
-        self._reserved_socket: socket | None = None  # reserves the port while the member does not run
+        self._reserved_socket: socket | None = None  # reserves the port between `kill` and `restart`
         self._start_process()
 
     def __repr__(self) -> str:
@@ -87,8 +87,8 @@ class Member:
 
     def start(self) -> None:
         """Start to accept connections."""
-        reserved, self._reserved_socket = self._reserved_socket or reserve(self.port), None
-        self._listener = Listener(reserved, self.accept)
+        reserved_socket, self._reserved_socket = self._reserved_socket or reserve(self.port), None
+        self._listener = Listener(reserved_socket, self.accept)
         self.port = self._listener.port
         self.alive = True
 
@@ -196,7 +196,7 @@ class Member:
         return self.alive and not self.faults.partitioned and self.faults.not_frozen.is_set()
 
     def accept(self, sock: Any) -> None:
-        """Serve a connection until the connection ends. The listener calls the method in a new greenlet.
+        """Serve a connection until the connection ends. Each call runs in a separate greenlet.
 
         :param sock: the socket of the connection.
         """
@@ -220,7 +220,7 @@ class Member:
             connection.close()
 
     def _handshake(self, sock: Any) -> Connection | None:
-        """Receive the PROXY preamble, and perform the TLS handshake. Return None if the connection ended."""
+        """Skip the PROXY preamble and do the TLS handshake, if in use. Return None after an error."""
         stream: Stream = sock
         certificate = None
         try:
@@ -252,7 +252,7 @@ class Member:
 
     @property
     def topology_version(self) -> dict[str, Any]:
-        """The topologyVersion of the hello reply: the ID of the process and the number of changes since its start."""
+        """The topologyVersion of hello replies. A new process has a new ID and the counter 0."""
         return {"processId": self._process_id, "counter": Int64(self._change_count)}
 
     def changed(self) -> None:
@@ -277,7 +277,7 @@ class Member:
 
 
 def check_number(name: str, value: Any, is_whole: bool = False) -> Any:
-    """Return `value`, or raise ValueError if `value` is not a nonnegative number."""
+    """Return `value`. Raise ValueError unless it is finite, nonnegative, and whole if `is_whole`."""
     types = int if is_whole else (int, float)
     if isinstance(value, bool) or not isinstance(value, types) or not 0 <= value < float("inf"):
         raise ValueError(f"{name} is {value!r}, which is not a nonnegative {'whole ' if is_whole else ''}number")

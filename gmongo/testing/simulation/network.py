@@ -66,19 +66,19 @@ class Faults:
     def clear(self) -> None:
         self.delay = 0.0
         self.partitioned = False
-        self.cut: tuple[int, str | None] | None = None  # the length, and the command, of the reply to cut
-        self.garbage: tuple[str | None] | None = None  # the command of the reply to replace by garbage
+        self.cut: tuple[int, str | None] | None = None  # the length to send, and the command
+        self.garbage: tuple[str | None] | None = None  # the command whose next reply is garbage
         self.not_frozen.set()
 
     def take_cut(self, command: str) -> int | None:
-        """Return the length to which the member must cut a reply to `command`, or None. Remove the fault."""
+        """Remove the cut. Return the length to send, or None if no cut applies to `command`."""
         if self.cut is None or self.cut[1] not in (None, command):
             return None
         n_bytes, self.cut = self.cut[0], None
         return n_bytes
 
     def take_garbage(self, command: str) -> bool:
-        """Return True if the member must send garbage instead of a reply to `command`. Remove the fault."""
+        """If garbage replaces the next reply to `command`, remove the fault and return True."""
         if self.garbage is None or self.garbage[0] not in (None, command):
             return False
         self.garbage = None

@@ -25,13 +25,13 @@ def skip_preamble(sock: Any) -> None:
     size = len(_VERSION_1_PREFIX)
     while len(first_bytes := sock.recv(size, MSG_PEEK)) < size:
         if not first_bytes:
-            raise ConnectionResetError("the connection ended in its first bytes")
+            raise ConnectionResetError("the connection ended before its first byte")
         pause(_CHECK_INTERVAL)
     if first_bytes == _VERSION_1_PREFIX:
         line = b""
         while not line.endswith(b"\r\n"):
             if len(line) > _MAX_LINE_BYTES:
-                raise ConnectionAbortedError("the PROXY preamble has no end")
+                raise ConnectionAbortedError("the line of the PROXY preamble is too long")
             line += receive_exactly(sock, 1)
     elif _VERSION_2_SIGNATURE.startswith(first_bytes):
         header = receive_exactly(sock, _HEADER_SIZE)

@@ -1,4 +1,4 @@
-"""The ingress rate limiters of requests and connections, which are token buckets."""
+"""The ingress rate limiters of requests and connections. Each member has two token buckets."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from gmongo.testing.simulation.member import Member
 
 _OVERLOADED_CODE = 462
-# The limiter always admits these commands, which concern connections, sessions, transactions and
-# settings.
+# The request limiter always admits these commands, which concern connections, cursors, sessions,
+# transactions and settings.
 _EXEMPT_COMMANDS = frozenset(
     {
         "abortTransaction", "authenticate", "commitTransaction", "configureFailPoint",
@@ -25,7 +25,7 @@ _EXEMPT_COMMANDS = frozenset(
 
 
 class TokenBucket:
-    """A bucket of tokens. Each admitted request takes a token, and each second adds a number of tokens."""
+    """A bucket of tokens. Each admission takes a token, and each second adds `rate` tokens."""
 
     def __init__(self) -> None:
         self._tokens = 0.0

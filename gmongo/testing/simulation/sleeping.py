@@ -1,4 +1,4 @@
-"""Execute ``$where`` with a JavaScript ``sleep``, for tests of slow queries. No other JavaScript is supported."""
+"""Execute ``$where`` with a JavaScript ``sleep``, to test slow queries. Other JavaScript fails."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def execute_sleep(call: Call, operation: Operation) -> None:
 
 
 def _find_filters(call: Call) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield, for each filter of the command, the document with the filter and the name of the filter field."""
+    """For each filter, yield two values: the containing document and the name of the filter field."""
     if call.name == "find" and isinstance(call.body.get("filter"), dict):
         yield call.body, "filter"
     statements = call.body.get(_STATEMENT_FIELDS.get(call.name, ""))

@@ -1,8 +1,8 @@
 """Reply with an error to clients that block the thread of the deployment.
 
 A deployment serves its clients in greenlets of the thread that started the deployment. In a program
-without monkey-patching, a client that does not use gevent blocks this thread, and would wait forever
-for a reply. A native thread detects the blocked thread, and replies with an error.
+without monkey-patching, a client without gevent in this thread blocks the thread, and would wait
+forever for a reply. A native thread detects the blocked thread, and replies with an error.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _watcher_thread: threading.Thread | None = None
 
 
 def watch_listeners(*listeners: Listener) -> None:
-    """Watch the listeners if the program has imported a driver that can block the thread of a listener."""
+    """Add listeners to the watcher. Start the watcher if an imported driver can block a thread."""
     global _watcher_thread
     _watched_listeners.update(listeners)
     if not _watched_listeners or monkey.is_module_patched("threading") or not _OTHER_DRIVERS & set(sys.modules):
@@ -59,10 +59,10 @@ def watch_listeners(*listeners: Listener) -> None:
 
 
 def _run_watcher() -> None:
-    # A check finds a listener if the listener has not accepted a connection, and the thread of the listener runs
-    # blocking code. `check_counts` is the number of consecutive checks that found a listener, by port. One check is not
-    # enough, because a thread that is not blocked may run blocking code at one moment. The watcher counts checks
-    # instead of seconds, because the system may not have run the process for seconds.
+    # A check finds a listener if a connection waits for the listener, and the thread of the listener
+    # runs blocking code. `check_counts` is the number of consecutive checks that found a listener, by
+    # port. One check is not enough: any thread may run blocking code for a moment. The watcher counts
+    # checks and measures no time, because the system may suspend the process between checks.
     check_counts: dict[int, int] = {}
     while listeners := list(_watched_listeners):
         blocked_listeners = {
@@ -82,7 +82,7 @@ def _run_watcher() -> None:
 
 
 def _is_in_blocking_code(thread_id: int) -> bool:
-    """Return True if the thread runs a function of a package that can block the thread."""
+    """Return True if the function that the thread runs belongs to a package in `_BLOCKERS`."""
     frame = sys._current_frames().get(thread_id)
     return frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _BLOCKERS
 

@@ -37,7 +37,7 @@ class Users(dict[tuple[str, str], User]):
 
     :param passwords: the passwords by user name. A user with a password belongs to ``admin``. A user
         whose password is None, such as the subject of a certificate, belongs to ``$external``.
-        `passwords` is None for a deployment without access control.
+        If `passwords` is not None, clients must authenticate.
     :param oidc_tokens: the user names by OIDC token. If `oidc_tokens` is not empty, clients must authenticate.
     """
 

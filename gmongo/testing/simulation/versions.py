@@ -9,8 +9,8 @@ _WIRE_VERSIONS = (
     ((6, 2), 19), ((6, 3), 20), ((7, 0), 21), ((7, 1), 22), ((7, 2), 23), ((7, 3), 24), ((8, 0), 25), ((8, 1), 26),
     ((8, 2), 27)
 )  # fmt: skip
-# The first version with `hello` and streams of hello replies, and with the labels RetryableWriteError
-# and ResumableChangeStreamError.
+# The first version with the command `hello`, streams of hello replies, and the error labels
+# RetryableWriteError and ResumableChangeStreamError.
 STREAMS_AND_LABELS_VERSION = (4, 4)
 OLDEST_VERSION, NEWEST_VERSION = _WIRE_VERSIONS[0][0], _WIRE_VERSIONS[-1][0]
 

@@ -1,4 +1,4 @@
-"""Waits in the greenlets of a simulated deployment. Such a wait does not keep the hub running."""
+"""Wait in a greenlet of a simulated deployment. Such a wait does not keep the hub running."""
 
 from __future__ import annotations
 

@@ -13,13 +13,13 @@ from gmongo.testing.unsupported import not_supported
 
 _TIMEOUT_CODE = 64
 _CHECK_INTERVAL = 0.5  # Seconds between two checks of the connection.
-# The commands to which write concerns do not apply. In a transaction, only the commit has a write concern.
+# Commands without write concerns. In a transaction, only commit and abort may have a write concern.
 COMMANDS_WITHOUT_WRITE_CONCERN = frozenset(
     {"count", "distinct", "find", "getMore", "listCollections", "listDatabases", "listIndexes"}
 )
 
-# The error codes of commands that fail because an earlier command made the same change, such as a second drop. The
-# server also waits for the write concern of such a command, because the earlier change may not be replicated.
+# The error codes of commands, such as a second drop, that repeat an earlier change. After such an
+# error, the server still waits for the write concern, because the change may not be replicated yet.
 CODES_THAT_AWAIT_WRITE_CONCERN = frozenset({26, 27, 48, 11000})
 
 
@@ -74,7 +74,7 @@ def _find_problem(call: Call, w: Any) -> tuple[int, str] | None:
 
 
 def _await_replication(call: Call, w: Any, concern: Mapping[str, Any]) -> tuple[int, str] | None:
-    """Wait until `w` members have replicated the write. After a timeout, return the code and text of the error."""
+    """Wait for the replication that `w` requires. After a timeout, return the error code and text."""
     topology = call.cluster.topology
     required_count = topology.data_bearing_count // 2 + 1 if isinstance(w, str) else w
     wtimeout = concern.get("wtimeout")

@@ -33,7 +33,7 @@ class Store:
         return ALIASES.get(name, name) in COMMANDS
 
     def execute(self, request: Request) -> dict[str, Any]:
-        """Execute a command, and return a read-only reply without ``ok`` and cluster time."""
+        """Execute a command. The reply has no ``ok`` and no cluster time. Do not change the reply."""
         name = ALIASES.get(request.name, request.name)
         if name not in COMMANDS:
             raise error(59, f"no such command: '{request.name}'")
@@ -48,7 +48,7 @@ class Store:
         return session is not None and session.number == request.transaction_number and session.reply is not None
 
     def record_sharding(self, database: str, name: str, key: Any) -> None:
-        """Create the collection if it is missing, and publish its event ``shardCollection``."""
+        """Create the collection if it is missing, and publish the event ``shardCollection``."""
         state = self._state
         collection = state.catalog.get((database, name)) or state.create(database, name, {})
         state.tick()

@@ -144,7 +144,7 @@ def create_snapshot_error(collection: Collection) -> CommandError:
 def store_insert(
     state: State, collection: Collection, key: Key, document: Document, time: Timestamp, order: int = 0, **fields: Any
 ) -> None:
-    """Store a checked new document, and publish the change."""
+    """Store a new document that the caller has checked, and publish the change."""
     collection.put(key, Record(collection.next_number(), document), time)
     _publish(state, collection, "insert", order, after=document, **fields)
     if collection.is_capped:
@@ -155,7 +155,7 @@ def store_replace(
     state: State, collection: Collection, key: Key, document: Document, kind: str, time: Timestamp, order: int = 0,
     **fields: Any
 ) -> None:  # fmt: skip
-    """Replace a document by a checked document, and publish the change."""
+    """Replace a document by a document that the caller has checked, and publish the change."""
     record = collection.records[key]
     collection.put(key, Record(record.number, document), time)
     _publish(state, collection, kind, order, before=record.document, after=document, **fields)

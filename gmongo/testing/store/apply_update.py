@@ -47,11 +47,11 @@ class Update:
             raise failed_to_parse("Update argument must be either an object or an array")
         if self.is_pipeline and self.array_filters is not None:
             raise failed_to_parse("arrayFilters may not be specified for pipeline-style updates")
-        self._filters = _compile_array_filters(self.array_filters or (), self.variables, self.collation)
+        self._compiled_array_filters = _compile_array_filters(self.array_filters or (), self.variables, self.collation)
         if self.is_pipeline:
             self._pipeline = compile_update_pipeline(self.spec, self.variables, self.collation)
         elif self.has_operators:
-            self._edits = _compile_edits(self.spec, self._filters, self.collation)
+            self._edits = _compile_edits(self.spec, self._compiled_array_filters, self.collation)
 
     @property
     def is_replacement(self) -> bool:
@@ -87,7 +87,7 @@ class Update:
         """Return the paths of the values that change streams show completely.
 
         For an update with operators, the paths include the empty path. For an update whose paths contain ``$[]`` or
-        ``$[name]``, return None. The simulation has no change events of such updates.
+        ``$[name]``, return None. The simulation does not support change events of these updates.
         """
         if not self.has_operators:
             return frozenset()
@@ -163,7 +163,7 @@ class Update:
             raise bad_value(f"The path '{'.'.join(path)}' must exist in the document in order to apply array updates.")
         if part == "$[]":
             return list(range(len(array)))
-        match = self._filters[part[2:-1]]
+        match = self._compiled_array_filters[part[2:-1]]
         return [index for index, element in enumerate(array) if match(element)]
 
 
@@ -254,7 +254,7 @@ def _is_array_operator(part: str) -> bool:
 
 
 def _are_overlapping(first: list[str], second: list[str]) -> bool:
-    """Return True if one path contains the other, or exactly one path has an array operator at the first difference."""
+    """Return True if one path begins with the other, or only one path has an array operator where they differ."""
     for first_part, second_part in zip(first, second, strict=False):
         if first_part != second_part:
             if _is_array_operator(first_part) and _is_array_operator(second_part):
@@ -305,7 +305,7 @@ def _find_top_level_names(query: Any) -> Iterator[str]:
 
 
 def _find_equalities(query: Mapping[str, Any], is_replacement: bool) -> Document:
-    """Return the fields that the query compares for equality, and that an upsert inserts."""
+    """Return the fields whose values the query determines. An upsert inserts these fields."""
     document: Document = {}
     all_parts: list[list[str]] = []
     for path, expected in sorted(_find_equal_paths(query), key=lambda item: item[0]):
@@ -335,7 +335,7 @@ def _find_equal_paths(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _find_required_values(condition: Any) -> Iterator[Any]:
-    """Yield the values that a condition requires. A pattern counts as a value only in ``$eq``."""
+    """Yield the values that a condition requires. A regular expression is a value only in ``$eq``."""
     if not has_operators(condition):
         alternatives, all_values = [condition], []
     else:

@@ -1,7 +1,7 @@
 """Arithmetic with the numeric types of BSON.
 
-If the operands have different types, the result has the widest type of the operands. Decimal is
-wider than double, and double is wider than int64.
+If the operands have different types, the result has the widest type of the operands. The types from
+the widest to the narrowest are decimal, double, int64 and int32.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def to_bson_decimal(value: Decimal) -> Decimal128:
 
 
 def to_integer(value: int, *operands: Any) -> Any:
-    """Convert a result to the widest integer type of the operands, or to a double outside the int64 range."""
+    """Convert a result to the widest type of the operands. If int64 is too small, return a double."""
     if value not in INT64_RANGE:
         return float(value)
     return Int64(value) if any(isinstance(operand, Int64) for operand in operands) else int(value)
 
 
 def combine(function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    """Return the sum, difference or product of two numbers."""
+    """Return the sum, difference or product of two numbers, which `function` computes."""
     if isinstance(left, Decimal128) or isinstance(right, Decimal128):
         decimal_function = _DECIMAL_FUNCTIONS[function]
         return Decimal128(decimal_function(to_decimal(left), to_decimal(right)))
@@ -107,7 +107,7 @@ def _sum_exactly(numbers: list[Any]) -> Decimal:
 
 
 def sum_doubles(numbers: list[Any]) -> float:
-    """Return the sum of numbers as a double that is rounded only once."""
+    """Return the sum of numbers as a double. Round only once, unless a partial sum overflows."""
     try:
         return math.fsum(numbers)
     except (OverflowError, ValueError):  # a partial sum overflows, or both infinities are among the numbers
@@ -126,7 +126,7 @@ def compute_average(values: Iterable[Any]) -> Any:
 
 
 def find_extreme(values: Iterable[Any], direction: int, fold: Callable[[Any], Any] = lambda value: value) -> Any:
-    """Return the lowest (direction 1) or the highest (direction -1) value that is not null or missing, or None."""
+    """Skip null and missing values, and return the lowest (direction 1) or highest (-1) value."""
     best: Any = None
     for value in values:
         if value is None or value is MISSING:

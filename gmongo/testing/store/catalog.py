@@ -1,4 +1,4 @@
-"""The commands that create, rename, list and drop collections, views and databases."""
+"""The commands that create, rename, list and drop collections, and list and drop databases."""
 
 from __future__ import annotations
 

@@ -25,9 +25,9 @@ class EventConverter:
         return _create_common_fields(position, "invalidate", event, self.state.version)
 
     def create_document(self, position: Position, event: Event) -> Document:
-        target = {"to": event.extra["to"]} if event.kind == "rename" else {}
+        target_fields = {"to": event.extra["to"]} if event.kind == "rename" else {}
         uuid = event.uuid if self.options.get("showExpandedEvents") else None
-        document = {**target, **_create_common_fields(position, event.kind, event, self.state.version, uuid)}
+        document = {**target_fields, **_create_common_fields(position, event.kind, event, self.state.version, uuid)}
         document.update(event.session)
         if event.kind in ("insert", "replace"):
             document["fullDocument"] = event.after

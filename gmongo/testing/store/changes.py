@@ -36,20 +36,20 @@ _ALLOWED_STAGES = frozenset({"$addFields", "$match", "$project", "$replaceRoot",
 _SPLIT_STAGE = "$changeStreamSplitLargeEvent"
 _SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
 # The types of events that a stream shows only with the option showExpandedEvents.
-_EXPANDED_EVENTS = frozenset({"create", "createIndexes", "dropIndexes", "modify", "shardCollection"})
+_EXPANDED_KINDS = frozenset({"create", "createIndexes", "dropIndexes", "modify", "shardCollection"})
 # The types of events that end a change stream, by the level of the stream.
-_ENDING_EVENTS = {
+_ENDING_KINDS = {
     "collection": frozenset({"drop", "rename"}), "database": frozenset({"dropDatabase"}), "cluster": frozenset()
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The collections whose events a change stream shows."""
+    """The scope of a change stream: one collection, one database or the whole deployment."""
 
     level: str  # `collection`, `database` or `cluster`
-    database: str  # the database of the `aggregate` command
-    collection: str | None  # the collection of the `aggregate` command, or None if the level is `database` or `cluster`
+    database: str  # the name of the database of the `aggregate` command
+    collection: str | None  # the name of the collection, or None if the level is not `collection`
 
     def covers(self, event: Event) -> bool:
         if self.level == "cluster":
@@ -60,7 +60,7 @@ class Scope:
         return self.level == "database" or self.collection in (event.collection, target)
 
     def is_ended_by(self, event: Event) -> bool:
-        return event.kind in _ENDING_EVENTS[self.level]
+        return event.kind in _ENDING_KINDS[self.level]
 
 
 def open_change_stream(context: CommandContext) -> ChangeStreamCursor:
@@ -141,7 +141,7 @@ class ChangeStreamCursor(Cursor):
 
     def read_batch(self, limit: int | None, pace: Pace) -> list[Document]:
         documents: list[Document] = []
-        # Other greenlets may add events during the loop.
+        # Compute the end position first, because other greenlets may add events during the loop.
         size, end_position = 0, create_position_after(self._state.now())
         for position, event in pace.iterate(self._find_pending_events()):
             document = self._create_document(position, event)
@@ -160,7 +160,7 @@ class ChangeStreamCursor(Cursor):
         return documents
 
     def _find_pending_events(self) -> Iterator[tuple[Position, Event]]:
-        """Yield new events, and an invalidation after each event that ends the stream."""
+        """Yield (position, event) pairs. An invalidation follows each event that ends the stream."""
         last_event = self._state.oplog.event_at(self._position)
         if last_event is not None and self._ends(last_event):
             yield self._create_invalidation(last_event)
@@ -176,10 +176,10 @@ class ChangeStreamCursor(Cursor):
         return Position(event.position.time, event.position.order, AFTER_INVALIDATION), event
 
     def _create_document(self, position: Position, event: Event) -> Document | None:
-        """Return the document that the stream shows for an event. Return None if the stream does not show the event."""
+        """Return the document for an event, or None if the stream does not show the event."""
         if position.kind == AFTER_INVALIDATION:
             document = self._converter.create_invalidation(position, event)
-        elif not self._scope.covers(event) or (event.kind in _EXPANDED_EVENTS and not self._shows_expanded_events):
+        elif not self._scope.covers(event) or (event.kind in _EXPANDED_KINDS and not self._shows_expanded_events):
             return None
         else:
             document = self._converter.create_document(position, event)

@@ -20,7 +20,7 @@ from gmongo.testing.unsupported import not_supported
 
 _INDEX_OPTIONS = ("expireAfterSeconds", "hidden", "unique", "prepareUnique")
 _MAX_SECONDS = 2**31 - 1
-# The defaults of the validation options. If `collMod` sets a validator or one of the options, both options are stored.
+# The defaults of the validation options. `collMod` with a validator or an option stores both options.
 _DEFAULTS = {"validationLevel": "strict", "validationAction": "error"}
 
 
@@ -47,7 +47,7 @@ def modify_collection(context: CommandContext) -> Document:
 
 
 def _complete_options(collection: Collection, changes: Document) -> Document:
-    """Return the changes, completed with the defaults of the validation options."""
+    """Return the changes. If the changes concern validation, add the missing validation options."""
     if not {"validator", *_DEFAULTS} & set(changes):
         return changes
     defaults = {name: changes.get(name) or collection.options.get(name, value) for name, value in _DEFAULTS.items()}

@@ -1,6 +1,6 @@
 """Collations, which compare strings under the rules of a language.
 
-The module contains the root order of Unicode for Latin letters, digits and ASCII punctuation.
+The module contains the Unicode root order of accents, ASCII letters, digits and ASCII punctuation.
 Several languages use the root order. The comparison of other characters raises an error.
 """
 
@@ -26,12 +26,12 @@ _DEFAULTS: Mapping[str, Any] = {
 _MAX_STRENGTH = 5
 # The version of ICU that servers contain.
 _ICU_VERSION = "57.1"
-# The languages that sort Latin letters in the root order of Unicode.
+# The supported languages, which sort Latin letters in the root order of Unicode.
 _LANGUAGES = frozenset({"de", "en", "fr", "ga", "id", "it", "ms", "nl", "pt", "sw", "zu"})
 _EXCLUDED_LOCALES = frozenset({"en_US_POSIX", "fr_CA"})
-# The ASCII characters except letters, in the root order.
+# The supported ASCII characters except letters, in the root order.
 _ORDERED_CHARACTERS = "\t\n\v\f\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789"
-# The combining characters of accents, in the root order.
+# The combining characters of the supported accents, in the root order.
 _ACCENTS = "\u0301\u0300\u0306\u0302\u030c\u030a\u0308\u030b\u0303\u0307\u0327\u0328\u0304"
 _BASE_KEYS = {letter: chr(number) for number, letter in enumerate(_ORDERED_CHARACTERS, 16)} | {
     letter: chr(200 + ord(letter)) for letter in "abcdefghijklmnopqrstuvwxyz"
@@ -43,8 +43,8 @@ _ACCENT_KEYS = {accent: chr(number) for number, accent in enumerate(_ACCENTS, 16
 class Collation:
     """A compiled collation."""
 
-    # A function that converts a string to a sort key, a string whose code points sort in the order of
-    # the collation. None means the binary comparison of strings.
+    # A function that converts a string to a sort key. The order of sort keys by code point is the
+    # order of the collation. None means the binary comparison of strings.
     fold: Fold | None = None
     # The collation document, completed with the defaults, as sorted pairs of name and value.
     spec: tuple[tuple[str, Any], ...] = ()
@@ -70,7 +70,7 @@ class Collation:
         return {**{name: spec[name] for name in names}, "version": _ICU_VERSION} if spec else {}
 
     def apply(self, value: Any) -> Any:
-        """Return a copy of a value in which sort keys of the collation replace all strings."""
+        """Return the value with sort keys in place of strings. The binary order keeps strings."""
         if self.fold is None:
             return value
         if type(value) is str:
@@ -111,7 +111,7 @@ def _compile_collation(items: tuple[tuple[str, Any], ...]) -> Collation:
 
 
 def _create_sort_key(text: str, strength: int) -> str:
-    """Return the sort key of a string: the base letters, the accents and the letter cases.
+    """Return the sort key of a string: base letters, accents and letter cases, up to `strength`.
 
     Accents affect the order only if the base letters are equal. Letter cases affect the order only
     if the accents are equal. A letter sorts before the same letter with an accent.

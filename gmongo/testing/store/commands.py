@@ -23,7 +23,7 @@ class Command:
     run: Callable[[CommandContext], Document]  # the function that executes the command
     in_transactions: bool = False  # True if a transaction accepts the command
     is_retryable: bool = False  # True if the command can be a retryable write, which has a transaction number
-    accepts_read_concern: bool = False  # True if the command accepts all read concern levels except `snapshot`
+    accepts_read_concern: bool = False  # True if the read concern may be `majority` or `linearizable`
     accepts_snapshot: bool = False  # True if the command accepts `snapshot` outside of transactions
 
 

@@ -56,7 +56,7 @@ class CommandContext:
 
     @cached_property
     def variables(self) -> Document:
-        """The variables that expressions can read: the variables of ``let``, ``NOW`` and ``CLUSTER_TIME``."""
+        """The values of variables by name: ``NOW``, ``CLUSTER_TIME`` and the variables of ``let``."""
         values: Document = {"NOW": truncate_current_time()}
         if self.state.has_oplog:
             values["CLUSTER_TIME"] = self.state.now()

@@ -33,7 +33,7 @@ _BUCKET_OPTIONS = ("bucketMaxSpanSeconds", "bucketRoundingSeconds")
 _MAX_BUCKET_SECONDS = 365 * 86400
 # The maximum time in seconds that a bucket covers, by granularity.
 _BUCKET_SPANS: Mapping[str, int] = {"seconds": 3600, "minutes": 86400, "hours": 30 * 86400}
-# The options of `create` that a time series accepts.
+# The fields that the simulation accepts in the `create` command of a time series.
 TIME_SERIES_OPTIONS = frozenset({"create", "collation", "expireAfterSeconds", "timeseries"})
 
 
@@ -48,7 +48,7 @@ def complete_series(options: Mapping[str, Any]) -> Document:
 
 
 def _complete_bucketing(options: Mapping[str, Any]) -> Document:
-    """Return the bucket options: a granularity with its span, or the options in ``_BUCKET_OPTIONS``."""
+    """Return ``granularity`` with ``bucketMaxSpanSeconds``, or the options in ``_BUCKET_OPTIONS``."""
     span, rounding = (to_long(options[name]) if name in options else None for name in _BUCKET_OPTIONS)
     if "granularity" not in options and rounding is not None:
         if span != rounding or not 1 <= rounding <= _MAX_BUCKET_SECONDS:
@@ -61,7 +61,7 @@ def _complete_bucketing(options: Mapping[str, Any]) -> Document:
 
 
 def create_measurement(series: Mapping[str, Any], document: Document) -> Document:
-    """Return a document whose first fields are the time and the metadata, as in a time series."""
+    """Return a copy of a document that begins with the time and the metadata, as in time series."""
     names = [name for name in (series["timeField"], series.get("metaField")) if name in document]
     if type_name(document.get(series["timeField"], MISSING)) != "date":
         raise not_supported("a time series", "a measurement without a time")
@@ -128,7 +128,7 @@ def _check_choices(options: Mapping[str, Any]) -> None:
 
 
 def check_contents(options: Mapping[str, Any]) -> None:
-    """Check the values of the options that ``create`` and ``collMod`` have in common."""
+    """Check the options of views and of validation in a ``create`` or ``collMod`` command."""
     _check_choices(options)
     if "pipeline" in options:
         for stage in options["pipeline"]:
@@ -154,10 +154,10 @@ def check_view(views: list[Collection], name: str, options: Document) -> None:
 def check_find_of_view(body: Document) -> None:
     """Check that an aggregation supports the options of a ``find`` on a view."""
     projection = body.get("projection") or {}
-    operators = [value for value in projection.values() if isinstance(value, dict)]
+    operator_documents = [value for value in projection.values() if isinstance(value, dict)]
     if (
         any(body.get(name) for name in ("returnKey", "showRecordId", "tailable"))
         or any(path.endswith(".$") for path in projection)
-        or any("$elemMatch" in value or is_number(value.get("$slice")) for value in operators)
+        or any("$elemMatch" in value or is_number(value.get("$slice")) for value in operator_documents)
     ):
         raise malformed("a find of a view with options that aggregate does not have")

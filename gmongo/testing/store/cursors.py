@@ -1,4 +1,4 @@
-"""Open cursors: the remaining results, and the member, session and transaction to which each cursor belongs."""
+"""The open cursors, with their remaining results and their members, sessions and transactions."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Cursor:
         return batch
 
     def matches_namespace(self, namespace: str) -> bool:
-        """Return True if ``killCursors`` may kill the cursor. Cursors of ``list...`` commands always match."""
+        """Return True if `killCursors` may use `namespace`. Cursors of lists accept any namespace."""
         return self.namespace == namespace or not {"listCollections", "listIndexes"}.isdisjoint(self.command)
 
     def list_extras(self) -> Document:
@@ -109,7 +109,7 @@ class TailingCursor(Cursor):
 
 
 def limit_to_one_message(documents: Iterator[Document]) -> list[Document]:
-    """Return the first documents that fit into one message together, and at least one document."""
+    """Return the first documents that fit into one message, or a single larger document."""
     batch: list[Document] = []
     size = 0
     for document in documents:
@@ -160,7 +160,7 @@ class Cursors:
         return {"cursorsKilled": killed, "cursorsNotFound": missing, "cursorsAlive": [], "cursorsUnknown": []}
 
     def kill_for_collection(self, namespace: str) -> None:
-        """Kill the tailable cursors of a dropped collection. Other cursors of `find` fail at the next `getMore`."""
+        """After a drop or rename, kill tailable cursors. Other `find` cursors fail at `getMore`."""
         self.kill_where(lambda cursor: cursor.namespace == namespace and cursor.capped)
         for cursor in self._open.values():
             cursor.is_lost = cursor.is_lost or (cursor.namespace == namespace and "find" in cursor.command)
@@ -181,14 +181,14 @@ class Cursors:
             del self._open[cursor.id]
 
 
-def check_owner(cursor: Cursor, namespace: str, session: bytes | None, transaction: int | None) -> None:
+def check_owner(cursor: Cursor, namespace: str, session_id: bytes | None, transaction_number: int | None) -> None:
     """Check that a cursor is not in use, and has the namespace, session and transaction of a ``getMore``."""
     if cursor.in_use:
         raise error(12051, f"cursor id {cursor.id} is already in use")
     if cursor.namespace != namespace:
         raise error(13, f"Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace "
                     f"{cursor.namespace}")  # fmt: skip
-    if cursor.session != session:
+    if cursor.session != session_id:
         raise error(50738, f"Cannot run getMore on cursor {cursor.id}, which belongs to another session")
-    if cursor.transaction != transaction:
+    if cursor.transaction != transaction_number:
         raise error(50740, f"Cannot run getMore on cursor {cursor.id}, which belongs to another transaction")

@@ -17,7 +17,7 @@ from gmongo.testing.store.values import Key, make_key
 
 Document = dict[str, Any]
 BEGINNING = Timestamp(0, 0)
-# The number of changes that each collection records, for reads at a past time.
+# The number of last changes that each collection keeps, for reads at a past time.
 MAX_HISTORY = 20_000
 
 
@@ -43,7 +43,7 @@ class Collection:
     database: str  # the name of the database
     name: str  # the name of the collection
     options: Document  # the options in the form of `listCollections`
-    creation_time: Timestamp = BEGINNING  # the logical time of the creation
+    creation_time: Timestamp = BEGINNING  # the logical time of the creation or of the last rename
     uuid: Binary = field(default_factory=lambda: Binary(_random.uuid4().bytes, 4))  # the UUID of the collection
     indexes: dict[str, Index] = field(default_factory=dict)  # the indexes by name
     records: dict[Key, Record] = field(default_factory=dict)  # the records by key, in natural order
@@ -65,7 +65,7 @@ class Collection:
 
     @property
     def collation(self) -> Collation:
-        """The collation of commands that have no collation."""
+        """The default collation, which commands without a collation use."""
         return Collation.from_spec(self.options.get("collation"))
 
     def key(self, id_value: Any) -> Key:
@@ -106,7 +106,7 @@ class Collection:
         del self.records[key]
 
     def shrink(self, time: Timestamp) -> None:
-        """Remove the oldest documents of a capped collection while a limit of the collection is exceeded."""
+        """Remove the oldest documents of a capped collection while the collection exceeds a limit."""
         max_count, size = self.options.get("max"), self.options.get("size")
         while max_count and len(self.records) > max_count:
             self.remove(next(iter(self.records)), time)

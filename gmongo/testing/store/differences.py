@@ -1,4 +1,4 @@
-"""Describe the changes of an update in the form of change streams."""
+"""Describe the changes of an update in the format of change stream events."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def describe_update(
 def _add_changes(
     old: Any, new: Any, prefix: str, whole_paths: frozenset[str], updated: Document, removed: list[str]
 ) -> None:
-    """Add the changes between two documents or two arrays to `updated` and `removed`."""
+    """Compare two documents or two arrays. Add the changes to `updated` and `removed`."""
     old_values, new_values = (
         value if isinstance(value, dict) else {str(index): element for index, element in enumerate(value)}
         for value in (old, new)
@@ -49,7 +49,7 @@ def _add_changes(
         name
         for name, value in new_values.items()
         if prefix + name in whole_paths
-        # An update of an element after the end of the array fills the array with null.
+        # If an update sets an element beyond the end of the array, a server fills the gap with null.
         or (
             not are_identical(old_values[name], value)
             if name in old_values
@@ -92,7 +92,7 @@ def _add_pipeline_changes(old: Document, new: Document, updated: Document, trunc
 
 
 def is_replacement_shorter(old: Document, new: Document) -> bool:
-    """Return True if a server logs a replacement, because the changes of a pipeline are longer than the document."""
+    """Return True if a server logs the new document because the changes of a pipeline are longer."""
     delta = _create_delta(old, new)
     return delta is not None and len(bson.encode(delta)) + _DELTA_BYTES > len(bson.encode(new))
 
@@ -121,7 +121,7 @@ def _create_delta(old: Document, new: Document) -> Document | None:
 
 
 def disambiguate_paths(old: Document, new: Document, description: Document) -> Document:
-    """Return the field ``disambiguatedPaths`` of a description: the parts of each ambiguous path.
+    """Return ``disambiguatedPaths`` of an ``updateDescription``: the parts of each ambiguous path.
 
     A path is ambiguous if a part is a number, which may be an index or a name.
     """

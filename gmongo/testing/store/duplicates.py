@@ -20,7 +20,7 @@ _UUID_LENGTH = 16
 
 
 def find_new_entries(collection: Collection, document: Document, old: Document | None) -> Iterator[tuple[str, Key]]:
-    """Yield the entries that a write adds to unique indexes, as pairs of index name and entry."""
+    """Yield (index name, entry) for each entry that a write adds to a unique index except ``_id``."""
     for index in collection.indexes.values():
         if index.needs_duplicate_check:
             old_entries = {entry for entry, _ in index.entries(old)} if old is not None else ()
@@ -30,17 +30,17 @@ def find_new_entries(collection: Collection, document: Document, old: Document |
 def check_unique(
     collection: Collection, key: Key, document: Document, records: Mapping[Key, Record], new_keys: Iterable[Key] = ()
 ) -> None:
-    """Check that no record except `key` has a value of `document` in a unique index. ``_id`` needs no check."""
+    """Check that no other record has an equal value in a unique index. ``_id`` needs no check."""
     for index in collection.indexes.values():
         if not index.needs_duplicate_check:
             continue
-        entries = dict(index.entries(document))
-        entry_keys = (other_key for entry in entries for other_key in index.find_record_keys(entry))
+        values_by_entry = dict(index.entries(document))
+        entry_keys = (other_key for entry in values_by_entry for other_key in index.find_record_keys(entry))
         other_keys = {*new_keys, *entry_keys} - {key}
         for other_key in other_keys & records.keys():
             for entry, _ in index.entries(records[other_key].document):
-                if entry in entries:
-                    raise create_duplicate_error(collection, index, entries[entry])
+                if entry in values_by_entry:
+                    raise create_duplicate_error(collection, index, values_by_entry[entry])
 
 
 def create_duplicate_error(collection: Collection, index: Index, values: tuple[Any, ...]) -> CommandError:

@@ -1,4 +1,4 @@
-"""The commands and functions that end transactions and sessions."""
+"""The commands of sessions, and the commands and functions that end transactions."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ def _refuse_collection(name: str) -> list[Document]:
 class Environment:
     """The context in which a stage is compiled."""
 
-    scope: Scope = field(default_factory=Scope)  # the names of the variables, the collation and the pace
-    # A function that returns the documents of a collection of the database, by the name of the collection.
+    scope: Scope = field(default_factory=Scope)  # the collation, the pace and the variable names
+    # A function that takes the name of a collection, and returns the documents of the collection.
     read: Callable[[str], list[Document]] = _refuse_collection
 
     @property

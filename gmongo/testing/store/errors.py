@@ -10,21 +10,21 @@ from gmongo.testing.unsupported import not_supported
 TRANSIENT_LABEL = "TransientTransactionError"
 
 bad_value = partial(error, 2)  # an invalid value
-failed_to_parse = partial(error, 9)  # a malformed document
+failed_to_parse = partial(error, 9)  # a command or document that a server cannot parse
 type_mismatch = partial(error, 14)  # a value with a wrong type
 illegal_operation = partial(error, 20)  # an operation that the deployment or collection does not allow
 namespace_not_found = partial(error, 26)  # a missing collection
 index_not_found = partial(error, 27)
 immutable_field = partial(error, 66)  # an update that would change `_id`
 cannot_create = partial(error, 67)  # an invalid index
-invalid_options = partial(error, 72)  # conflicting options
+invalid_options = partial(error, 72)  # invalid or conflicting options
 invalid_namespace = partial(error, 73)  # an invalid collection name
 no_such_transaction = partial(error, 251, labels=[TRANSIENT_LABEL])  # an unknown or aborted transaction
 transaction_too_old = partial(error, 225)  # a transaction number below the last number of the session
 
 
 def create_write_conflict() -> CommandError:
-    """Return the error of a write to a document that a concurrent transaction has written."""
+    """Return the error of a write that conflicts with a concurrent write."""
     return error(112, "Write conflict during plan execution and yielding is disabled. Please retry your operation.")
 
 

@@ -21,7 +21,7 @@ ALIASES: Mapping[str, str] = {
     **{"buildinfo": "buildInfo", "collstats": "collStats", "dbstats": "dbStats", "findandmodify": "findAndModify"},
     "ismaster": "isMaster",
 }
-# The generic fields, which each command accepts, in the order in which a server checks these fields.
+# The generic fields of commands, in the order in which a server checks the fields.
 _STABLE_API_FIELDS = ("apiVersion", "apiStrict", "apiDeprecationErrors")
 _CLUSTER_FIELDS = ("$readPreference", "$clusterTime")
 _SESSION_FIELDS = ("lsid", "txnNumber", "autocommit", "startTransaction", "stmtId", "stmtIds")
@@ -29,21 +29,21 @@ _CONCERN_FIELDS = ("maxTimeMS", "readConcern", "writeConcern")
 _READS_IN_TRANSACTIONS = frozenset({"distinct", "find", "getMore"})
 
 
-def _describe_value(value: Any, kind: str) -> set[str]:
-    """Return the words of the table that describe a value of the type `kind`, such as ``int`` and ``int-many``."""
-    if kind in _NUMBER_TYPES:
+def _describe_value(value: Any, value_type: str) -> set[str]:
+    """Return the words, such as ``int`` and ``int-many``, that the field table uses for a value."""
+    if value_type in _NUMBER_TYPES:
         word = _describe_number(value)
-        return {kind, "number", word, f"{kind}-{word}", "positive" if word in ("one", "many") else word}
+        return {value_type, "number", word, f"{value_type}-{word}", "positive" if word in ("one", "many") else word}
     detail = ""
-    if kind == "string":
+    if value_type == "string":
         detail = "empty" if not value else "dollar" if value[0] == "$" else "text"
-    elif kind == "bool":
+    elif value_type == "bool":
         detail = str(value).lower()
-    elif kind == "array":
+    elif value_type == "array":
         detail = _describe_elements(value)
-    elif kind == "binData":
+    elif value_type == "binData":
         detail = "uuid" if getattr(value, "subtype", 0) == 4 and len(value) == 16 else "other"
-    return {kind, f"{kind}-{detail}"}
+    return {value_type, f"{value_type}-{detail}"}
 
 
 def _describe_number(value: Any) -> str:
@@ -71,11 +71,11 @@ def _describe_elements(values: list[Any]) -> str:
 class Field:
     """The rules for the value of a field."""
 
-    accepted_words: frozenset[str]  # the words for accepted values, or an empty set if the field accepts all values
+    accepted_words: frozenset[str]  # the words for accepted values, or an empty set if all words are accepted
     refused_words: frozenset[str]  # the words for refused values, which override `accepted_words`
     min_version: Version = (0, 0)  # the server version that introduced the field
     # The rules for the fields of an embedded document, or of each document in an array.
-    parts: Fields | None = None
+    embedded_fields: Fields | None = None
 
     def check(self, path: str, value: Any, version: Version) -> None:
         value_type = type_name(value)
@@ -83,10 +83,10 @@ class Field:
             words = _describe_value(value, value_type)
             if words & self.refused_words or (self.accepted_words and not words & self.accepted_words):
                 raise malformed(f"{path} with {value!r:.60} of the type {value_type}")
-        if self.parts is not None:
+        if self.embedded_fields is not None:
             for element in Pace().iterate(value) if isinstance(value, list) else [value]:
                 if isinstance(element, dict):
-                    self.parts.check(element, version)
+                    self.embedded_fields.check(element, version)
 
 
 @dataclass
@@ -97,12 +97,12 @@ class Fields:
     unknown_code: int = 0  # the error code for an unknown field, or 0 if the command ignores unknown fields
     # The error codes for missing fields, by the name of the required field.
     missing_codes: Mapping[str, int] = field(default_factory=dict)
-    admin_only: bool = False  # True if only the database `admin` accepts the command
-    # The fields among `readConcern` and `writeConcern` that the command refuses. The read concern
-    # level `local` is always accepted.
+    is_admin_only: bool = False  # True if the command may run only on the database `admin`
+    # The fields among `readConcern` and `writeConcern` that the command refuses. A server still
+    # accepts the read concern level `local`.
     refused_concerns: Sequence[str] = ()
     min_version: Version = (0, 0)  # the server version that introduced the command
-    session_first: bool = False  # True if a server checks the session fields before the other fields
+    checks_session_first: bool = False  # True if a server checks session fields before other fields
     fields: dict[str, Field] = field(default_factory=dict)  # the rules by field name
 
     def check(self, body: Mapping[str, Any], version: Version, generic_fields: Container[str] = ()) -> None:
@@ -126,27 +126,27 @@ def _create_unknown_field_error(path: str, name: str, code: int, version: Versio
     return error(code, f"BSON field '{path}.{name}' is an unknown field.")
 
 
-def check_duplicates_and_api(request: Request, version: Version) -> None:
-    """Check duplicate fields and the fields of the Stable API, which a server checks first."""
+def check_duplicate_and_stable_api_fields(request: Request, version: Version) -> None:
+    """Refuse duplicate fields. Then check the fields of the Stable API, before the other fields."""
     if request.repeated is not None:
         raise error(40413, f"BSON field '{request.repeated}' is a duplicate field")
     _check_generic(_STABLE_API_FIELDS, request.body, version)
 
 
 def check_command(request: Request, version: Version) -> None:
-    """Check the database and the fields of a command."""
+    """Check the database and the fields of a command. Convert ``maxTimeMS`` to an integer."""
     name = ALIASES.get(request.name, request.name)
     fields = TABLE.get(name)
     if fields is not None and version < fields.min_version:
         raise error(59, f"no such command: '{name}'")
-    if fields is not None and fields.admin_only and request.database != "admin":
+    if fields is not None and fields.is_admin_only and request.database != "admin":
         raise error(13, f"{name} may only be run against the admin database.")
     _check_generic(_CLUSTER_FIELDS, request.body, version)
-    if fields is not None and not fields.session_first:
+    if fields is not None and not fields.checks_session_first:
         check_body(name, replace_alias(request), version)
     _check_generic(_SESSION_FIELDS, request.body, version)
     _check_session(request.body)
-    if fields is not None and fields.session_first:
+    if fields is not None and fields.checks_session_first:
         check_body(name, request.body, version)
     _check_generic(_CONCERN_FIELDS, request.body, version)
     is_refused_later = "autocommit" in request.body and name not in _READS_IN_TRANSACTIONS
@@ -176,7 +176,7 @@ def _check_session(body: Mapping[str, Any]) -> None:
 
 
 def replace_alias(request: Request) -> dict[str, Any]:
-    """Return the body of a command with the current command name instead of an old name."""
+    """Return the body of a command, with the current command name in place of an alias."""
     name = ALIASES.get(request.name)
     if name is None:
         return request.body
@@ -184,7 +184,7 @@ def replace_alias(request: Request) -> dict[str, Any]:
 
 
 def check_body(name: str, body: Mapping[str, Any], version: Version) -> None:
-    """Check the fields of a command or an embedded document, except the generic fields."""
+    """Check the fields of a command or of an embedded document. A command may have generic fields."""
     TABLE[name].check(body, version, () if "-" in name else TABLE["generic"].fields)
 
 
@@ -196,19 +196,19 @@ def _check_generic(names: tuple[str, ...], body: Mapping[str, Any], version: Ver
 
 
 def _read_table() -> dict[str, Fields]:
-    """Read the table of fields. A line contains the rules for a command, or for an embedded document of a command.
+    """Read the table of fields. Each line contains the rules for one ``Fields`` object.
 
-    A rule contains the words for the accepted values of a field, and ``!`` before the words for refused values.
+    The words of a rule describe accepted values of a field. A ``!`` marks a word for refused values.
     """
     table: dict[str, Fields] = {}
     for line in Path(__file__).with_name("fields.jsonl").read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         name, versions = row["name"], {key: _parse_version(value) for key, value in row.get("since", {}).items()}
         fields = Fields(name, row.get("unknown", 0), row.get("missing", {}))
-        fields.admin_only, fields.refused_concerns = row.get("admin", False), row.get("without", ())
+        fields.is_admin_only, fields.refused_concerns = row.get("admin", False), row.get("without", ())
         fields.min_version = versions.pop(name, (0, 0))
-        fields.session_first = row.get("late", False)
-        # `versions` also names generic fields that an older server refuses.
+        fields.checks_session_first = row.get("late", False)
+        # `versions` also names generic fields, such as `comment`, that older servers refuse.
         for key, rule in {**dict.fromkeys(versions, ""), **row["fields"]}.items():
             words = frozenset(rule.split())
             refused = frozenset(word[1:] for word in words if word[0] == "!")
@@ -216,7 +216,7 @@ def _read_table() -> dict[str, Fields]:
         table[name] = fields
         parent, _, field_name = name.rpartition(".")
         if parent:
-            table[parent].fields[field_name].parts = fields
+            table[parent].fields[field_name].embedded_fields = fields
     return table
 
 

@@ -26,7 +26,7 @@ def find_and_modify(context: CommandContext) -> Document:
     query = body.get("query") or {}
     statement = {**body, "q": query}
     if list(query) == ["_id"] and not has_operators(query["_id"]) and not is_pattern(query["_id"]):
-        statement.pop("sort", None)  # a server ignores the sort if the query contains only an _id
+        statement.pop("sort", None)  # a server ignores the sort if the query only selects one _id
     update = None
     if not is_true(body.get("remove")):
         update = compile_update(body, body["update"], query, context.variables, target.collection)

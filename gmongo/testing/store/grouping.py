@@ -30,9 +30,9 @@ from gmongo.testing.unsupported import not_supported
 class Accumulator:
     """A compiled accumulator of ``$group``."""
 
-    value: Expression  # the expression that the stage evaluates for each document
+    expression: Expression  # the expression that the stage evaluates for each document
     # A function that computes the result of a group from the values of its documents.
-    result: Callable[[list[Any]], Any]
+    compute_result: Callable[[list[Any]], Any]
 
 
 AccumulatorCompiler = Callable[[str, Any, Scope], Accumulator]
@@ -42,13 +42,13 @@ def _remove_missing(values: Iterable[Any]) -> list[Any]:
     return [value for value in values if value is not MISSING]
 
 
-def _create_compiler(result: Callable[[list[Any], Scope], Any]) -> AccumulatorCompiler:
+def _create_compiler(compute_result: Callable[[list[Any], Scope], Any]) -> AccumulatorCompiler:
     """Return a function that compiles an accumulator whose operand is one expression."""
 
     def compile_accumulator(name: str, operand: Any, scope: Scope) -> Accumulator:
         if isinstance(operand, list):
             raise malformed(name)
-        return Accumulator(compile_expression(operand, scope), lambda values: result(values, scope))
+        return Accumulator(compile_expression(operand, scope), lambda values: compute_result(values, scope))
 
     return compile_accumulator
 
@@ -79,16 +79,16 @@ ACCUMULATORS: Mapping[str, AccumulatorCompiler] = {
 
 
 def compile_group(spec: Any, env: Environment) -> Stage:
-    """Compile a ``$group``. The results are in the order of the first document of each group."""
+    """Compile a ``$group``. The stage yields the groups in the order of their first documents."""
     if not isinstance(spec, dict) or "_id" not in spec:
         raise malformed("$group")
     scope = env.scope
     fields = spec["_id"] if isinstance(spec["_id"], dict) and not has_operators(spec["_id"]) else {}
     if any(isinstance(value, bool) or is_number(value) for value in fields.values()):
         raise malformed("$group with a number")
-    compute_group = compile_expression(spec["_id"], scope)
-    # If the group key is a document of one field, a missing value becomes null. If the group key is a
-    # document of several fields, the key omits a missing field.
+    compute_id = compile_expression(spec["_id"], scope)
+    # If the group ID is a document of one field, a missing value becomes null. If the group ID is a
+    # document of several fields, the ID omits a missing field.
     single_field = fields if len(fields) == 1 else {}
     accumulators = {name: _compile_accumulator(name, value, scope) for name, value in spec.items() if name != "_id"}
 
@@ -96,20 +96,20 @@ def compile_group(spec: Any, env: Environment) -> Stage:
         groups: dict[Any, tuple[Any, Mapping[str, list[Any]]]] = {}
         for document in documents:
             document_variables = with_document(variables, document)
-            group = missing_to_none(compute_group(document_variables))
-            if group == {} and single_field:
-                group = dict.fromkeys(single_field)
-            key = make_key(scope.collation.apply(group))
+            group_id = missing_to_none(compute_id(document_variables))
+            if group_id == {} and single_field:
+                group_id = dict.fromkeys(single_field)
+            key = make_key(scope.collation.apply(group_id))
             if key not in groups:
-                groups[key] = group, {name: [] for name in accumulators}
+                groups[key] = group_id, {name: [] for name in accumulators}
             values_by_name = groups[key][1]
             for name, accumulator in accumulators.items():
-                values_by_name[name].append(accumulator.value(document_variables))
+                values_by_name[name].append(accumulator.expression(document_variables))
         for key in list(groups):
-            group, values_by_name = groups.pop(key)
+            group_id, values_by_name = groups.pop(key)
             yield {
-                "_id": group,
-                **{name: compiled.result(values_by_name[name]) for name, compiled in accumulators.items()},
+                "_id": group_id,
+                **{name: compiled.compute_result(values_by_name[name]) for name, compiled in accumulators.items()},
             }
 
     return run

@@ -17,16 +17,16 @@ from gmongo.testing.store.values import MISSING, Key, is_number, make_key
 from gmongo.testing.unsupported import not_supported
 
 Document = dict[str, Any]
-# An entry of an index: the sort key, and the values of the indexed fields.
-Entry = tuple[Key, tuple[Any, ...]]
+# A pair of an index entry (a sort key) and the values of the indexed fields.
+EntryAndValues = tuple[Key, tuple[Any, ...]]
 # A key that sorts after the keys of all values.
 HIGHEST_KEY = (1000,)
-_BATCH_SIZE = 512  # the number of entries that an iteration reads in one step
+_BATCH_SIZE = 512  # the number of entries that `find_between` reads in one step
 
 
 @dataclass
 class Index:
-    """An index of a collection. Only an index of ascending and descending fields has entries."""
+    """An index of a collection. An index with a text, hashed or geospatial field has no entries."""
 
     name: str  # the name of the index
     keys: Mapping[str, Any]  # the directions or kinds of the indexed fields by path, such as `1` or `"text"`
@@ -46,12 +46,12 @@ class Index:
 
     @property
     def needs_duplicate_check(self) -> bool:
-        """True if writes must check the index for duplicates. The keys of records already make ``_id`` unique."""
+        """True if writes must check the index for duplicates. The ``_id`` index needs no check."""
         return self.unique and not self.is_id_index
 
     @cached_property
     def is_ordered(self) -> bool:
-        """True if the index has entries."""
+        """True if all fields of the index are ascending or descending."""
         return all(is_number(direction) for direction in self.keys.values())
 
     @cached_property
@@ -74,7 +74,7 @@ class Index:
     def describe(self) -> Document:
         return {"v": 2, "key": dict(self.keys), "name": self.name, **self.options}
 
-    def entries(self, document: Document) -> list[Entry]:
+    def entries(self, document: Document) -> list[EntryAndValues]:
         if self._partial_filter is not None and not self._partial_filter(document):
             return []
         if not self.is_ordered:
@@ -89,7 +89,7 @@ class Index:
         return [(tuple(map(self._key, values)), values) for values in leaves]
 
     def _check_kinds(self, document: Document) -> None:
-        """Check the values of text, hashed and geospatial fields."""
+        """Check a document for an index with text, hashed or geospatial fields."""
         if "text" in self._kinds.values() and _has_language_field(document):
             raise not_supported("a text search beyond English words", "field language")
         for path, kind in self._kinds.items():

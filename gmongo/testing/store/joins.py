@@ -60,8 +60,8 @@ def compile_lookup(spec: Any, env: Environment, compile_pipeline: CompilePipelin
         for document in documents:
             if read is None:
                 read = _create_full_reader(source) if create_join is None else create_join()
-            values = with_document(variables, document)
-            inner_variables = {**variables, **{name: value(values) for name, value in let.items()}}
+            document_variables = with_document(variables, document)
+            inner_variables = {**variables, **{name: compute(document_variables) for name, compute in let.items()}}
             if has_path(document, target_path):
                 raise not_supported("$lookup into an existing field")
             yield set_value(document, target_path, list(run_inner(read(document), inner_variables)))
@@ -102,7 +102,7 @@ def _compile_let(spec: Any, scope: Scope) -> CompiledVariables:
 def _compile_field_join(
     spec: Mapping[str, Any], source: Source, env: Environment
 ) -> Callable[[], Callable[[Document], list[Document]]]:
-    """Return a function that reads the joined collection, and returns a function that joins one document."""
+    """Return a function that reads the joined collection and returns the function ``find_joined``."""
     local_path, foreign_path = (
         split_path(_parse_option("$lookup", spec, "localField")),
         _parse_option("$lookup", spec, "foreignField"),
@@ -130,7 +130,7 @@ def _compile_field_join(
 
 
 def _create_position_finder(documents: list[Document], path: str, env: Environment) -> Callable[[Any], Iterator[int]]:
-    """Return a function that yields the positions of the documents that have a value at the path."""
+    """Return a function that yields the positions of documents with a given value at the path."""
     parts = path.split(".")
     positions_by_key: dict[Key, dict[int, None]] = {}
     for position, document in enumerate(env.pace.iterate(documents)):
@@ -195,7 +195,7 @@ def compile_facet(spec: Any, env: Environment, compile_pipeline: CompilePipeline
 
 
 def _find_stage_names(pipeline: Any) -> Iterator[str]:
-    """Yield the names of the stages of a pipeline and of its nested ``$lookup`` and ``$unionWith`` pipelines."""
+    """Yield the stage names of a pipeline and of nested ``$lookup`` and ``$unionWith`` pipelines."""
     for stage in pipeline if isinstance(pipeline, list) else ():
         for name, spec in stage.items() if isinstance(stage, dict) else ():
             yield name

@@ -37,8 +37,8 @@ class Predicate(NamedTuple):
     """A compiled condition on a field."""
 
     match_value: Test  # a function that returns True if a single value matches
-    # A function that returns True if one of the values at a path matches. Some conditions also match
-    # if an element of an array matches.
+    # A function that returns True if the list of values at a path matches. Some conditions also
+    # test the elements of arrays.
     match_values: Callable[[list[Any]], bool]
 
 
@@ -185,7 +185,7 @@ def _compile_elem_match(operand: Any, scope: Scope) -> Predicate:
     match = compile_query(operand, scope)
 
     def match_document(element: Any) -> bool:
-        if isinstance(element, list):  # an array matches like a document whose field names are the indexes
+        if isinstance(element, list):  # convert to a document with positions as field names
             element = {str(index): child for index, child in enumerate(element)}
         return isinstance(element, dict) and match(element, {})
 

@@ -1,4 +1,4 @@
-"""The query operators that test a single value, such as ``$eq`` and ``$regex``."""
+"""The query operators, such as ``$eq`` and ``$regex``, that test a single value."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from gmongo.testing.unsupported import not_supported
 
 Test = Callable[[Any], bool]
 # A function that compiles an operator. The arguments of the function are the operand, the document
-# that contains the operator and its sibling operators, and the collation.
+# of operators that contains the operator, and the collation.
 Compiler = Callable[[Any, Mapping[str, Any], Collation], Test]
 
 _TYPE_ALIASES = {name for name, _ in TYPE_NAMES} | {"number"}
@@ -115,13 +115,13 @@ def _compile_in(operand: Any, _condition: Mapping[str, Any], collation: Collatio
         if has_operators(element):
             raise bad_value("cannot nest $ under $in")
         compile_value(element, collation)
-    patterns = [create_pattern_test(element, None) for element in operand if is_pattern(element)]
+    pattern_tests = [create_pattern_test(element, None) for element in operand if is_pattern(element)]
     keys = {make_key(collation.apply(element)) for element in operand if not is_pattern(element)}
     null_key = make_key(None)
 
     def test(value: Any) -> bool:
         key = null_key if value is MISSING else make_key(collation.apply(value))
-        return key in keys or any(pattern(value) for pattern in patterns)
+        return key in keys or any(matches(value) for matches in pattern_tests)
 
     return test
 
@@ -204,7 +204,7 @@ def _create_bit_test(matches: Callable[[int, int], bool]) -> Compiler:
 
 def _parse_mask(operand: Any) -> int:
     if isinstance(operand, list):
-        if not all(is_number(each) and is_integral(each) and 0 <= trunc(each) < 2**31 for each in operand):
+        if not all(is_number(item) and is_integral(item) and 0 <= trunc(item) < 2**31 for item in operand):
             raise bad_value(f"bit positions must be nonnegative 32-bit integers, not {operand!r}")
         return sum(1 << position for position in {trunc(position) for position in operand})
     if isinstance(operand, bytes):

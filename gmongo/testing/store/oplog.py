@@ -15,7 +15,7 @@ from gmongo.testing import clock
 from gmongo.testing.command import error
 
 Document = dict[str, Any]
-# The number of events that the oplog keeps. A change stream cannot resume after an older event.
+# The number of the latest events that the oplog always keeps.
 MAX_EVENTS = 100_000
 _REMOVAL_COUNT = 1000  # The number of events that the oplog removes in one step.
 # The kinds of positions: after all events up to a time, after an event, or after the invalidation that an event causes.
@@ -62,11 +62,11 @@ class Event:
     before: Document | None = None  # the document before the change, or None if there was no document
     after: Document | None = None  # the document after the change, or None if there is no document
     extra: Document = field(default_factory=dict)  # further fields of an event that concerns a collection or a database
-    session: Document = field(default_factory=dict)  # the fields `lsid` and `txnNumber` of an event of a transaction
+    session: Document = field(default_factory=dict)  # the fields `lsid` and `txnNumber` of an event in a transaction
     # The date and time of the change, in UTC.
     wall_time: datetime.datetime = field(default_factory=lambda: clock.utc_now().replace(tzinfo=None))
     has_pre_images: bool = False  # True if change streams can show the document before the change
-    # The paths of arrays for which change streams show the new array instead of changed elements.
+    # The paths of the values that change streams show completely, from `Update.find_whole_paths`.
     whole_paths: frozenset[str] | None = frozenset()
 
 

@@ -32,7 +32,7 @@ def write_output(context: CommandContext, stage: Document, documents: list[Docum
 
 
 def check_output(name: str, spec: Any) -> None:
-    """Check the specification of ``$out`` or ``$merge``. A server checks output stages first."""
+    """Check the specification of ``$out`` or ``$merge``. A server checks other stages later."""
     target = _parse_merge_options(spec)["into"] if name == "$merge" else spec
     names = target.values() if isinstance(target, dict) else [target]
     required = {"db", "coll"} if name == "$out" else {"coll"}
@@ -59,7 +59,7 @@ def _parse_target(context: CommandContext, stage: str, spec: Any) -> tuple[str, 
 
 
 def _write_out(context: CommandContext, spec: Any, documents: Iterable[Document]) -> None:
-    """Write the documents to a temporary collection, and replace the target collection by the temporary collection."""
+    """Write the documents to a temporary collection, which then replaces the target collection."""
     access, (database, name) = context.access, _parse_target(context, "$out", spec)
     target = access.find_collection(database, name)
     if target is not None and target.is_capped:
@@ -119,11 +119,11 @@ def _merge_result(
     collection: Collection,
     match: tuple[Key, Record] | None,
     document: Document,
-    spec: Document,
+    options: Document,
 ) -> None:
     if match is not None:
-        return _merge_into_match(context, collection, match, document, spec["whenMatched"])
-    if spec["whenMatched"] == "merge":
+        return _merge_into_match(context, collection, match, document, options["whenMatched"])
+    if options["whenMatched"] == "merge":
         document = _merge_fields({"_id": document["_id"]}, document)
     _check_result(context, collection, document)
     context.access.insert(collection, document)

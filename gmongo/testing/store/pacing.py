@@ -18,7 +18,7 @@ _PAUSE_SECONDS = 1e-6
 
 
 class Pace:
-    """The pauses of one command, one after each 2 ms of computation. After ``maxTimeMS``, methods raise error 50."""
+    """The pauses of one command, one per 2 ms of computation, and the time limit ``maxTimeMS``."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Pace:
         return [item for _, item in pairs]
 
     def pause(self) -> None:
-        """Let other greenlets run if the last pause was more than 2 milliseconds ago."""
+        """Check the deadline. Let other greenlets run if the last pause was more than 2 ms ago."""
         now = clock.monotonic()
         if self.deadline is not None and now > self.deadline:
             raise _create_time_limit_error()

@@ -57,10 +57,10 @@ class ParallelArrays(Exception):
 
 
 def find_leaves(document: Any, paths: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Return the values that an index with several paths stores for a document.
+    """Return the values that an index on the paths stores for a document.
 
-    Each tuple has one value for each path. If a path leads to an array, there is a tuple for each
-    element. MISSING is the value of a missing field, and EMPTY_ARRAY is the value of an empty array.
+    A tuple has one value for each path. If a path leads to or through an array, there is a tuple for
+    each element. MISSING represents a missing field, and EMPTY_ARRAY represents an empty array.
 
     :raises ParallelArrays: two paths lead through different arrays.
     """
@@ -73,7 +73,7 @@ def find_leaves(document: Any, paths: Sequence[str]) -> list[tuple[Any, ...]]:
 
 
 def _find_leaves(document: Any, tails: list[list[str]], leaves: list[Any]) -> Iterator[tuple[Any, ...]]:
-    """Yield the values at several paths, with one tuple for each element of the array on the paths."""
+    """Yield tuples of the values at the paths: one tuple for each element of an array on a path."""
     tails, leaves = list(tails), list(leaves)
     array: Any = None
     positions: list[int] = []
@@ -99,7 +99,7 @@ def _find_leaves(document: Any, tails: list[list[str]], leaves: list[Any]) -> It
 
 
 def _follow_path(value: Any, parts: list[str]) -> tuple[Any, list[str]]:
-    """Follow a path by at least one part, until the next array. Return the reached value and the remaining parts."""
+    """Follow a path to its end or the next array. Return the value there and the remaining parts."""
     for position, part in enumerate(parts, 1):
         value = value.get(part, MISSING) if isinstance(value, dict) else MISSING
         if isinstance(value, list):

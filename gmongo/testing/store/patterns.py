@@ -1,4 +1,4 @@
-"""Compile regular expressions with PCRE2, which servers also use."""
+"""Compile regular expressions with PCRE2, which current servers also use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gmongo.testing.command import error
 from gmongo.testing.store.optional_deps import pcre2
 from gmongo.testing.store.values import join_flags
 
-# `\w`, `\d` and the character classes match only ASCII characters, like on a server.
+# `\w`, `\d` and POSIX character classes match only ASCII characters, as on a server.
 _DEFAULT_FLAGS = pcre2.ASCII
 _FLAGS_BY_OPTION = {"i": pcre2.IGNORECASE, "m": pcre2.MULTILINE, "s": pcre2.DOTALL, "x": pcre2.VERBOSE}
 # The options that a server accepts and ignores.
@@ -22,7 +22,7 @@ def is_pattern(value: Any) -> bool:
 
 
 def compile_pattern(expression: Any, options: str | None = None) -> Any:
-    """Compile a regular expression with the options of a server."""
+    """Compile a regular expression. `options`, such as ``im``, replace the flags of `expression`."""
     if is_pattern(expression):
         return _compile(expression.pattern, join_flags(expression) if options is None else options)
     return _compile(expression, options or "")

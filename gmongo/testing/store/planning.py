@@ -21,10 +21,10 @@ class Plan:
     """The index entries that a query reads."""
 
     index: Index  # the index that the query reads
-    prefixes: list[Key]  # the sort keys of the first field, if the query compares the field for equality
-    low: Key = ()  # the lower bound of the first field, if there is no prefix
-    high: Key = (HIGHEST_KEY,)  # the upper bound of the first field, if there is no prefix
-    equality_count: int = 0  # the number of the first fields of the index that the query compares for equality
+    prefixes: list[Key]  # the sort keys of an equality condition on the first field, or one empty key
+    low: Key = ()  # the lower bound of the first field, if the prefix is empty
+    high: Key = (HIGHEST_KEY,)  # the upper bound of the first field, if the prefix is empty
+    equality_count: int = 0  # the number of leading index fields that have an equality condition
 
     @property
     def preference(self) -> tuple[int, int, int, int]:
@@ -47,7 +47,7 @@ def select_plan(indexes: Iterable[Index], query: Any, collation: Collation) -> P
 
 
 def group_conditions(query: Any) -> dict[str, list[tuple[str, Any]]]:
-    """Return the conditions that all matching documents satisfy, as pairs of operator and operand by path."""
+    """Return conditions that each matching document satisfies: pairs (operator, operand) by path."""
     conditions: dict[str, list[tuple[str, Any]]] = {}
     for path, name, operand in _find_conditions(query):
         conditions.setdefault(path, []).append((name, operand))
@@ -68,13 +68,13 @@ def _find_conditions(query: Any) -> Iterator[tuple[str, str, Any]]:
 
 
 def is_usable(index: Index) -> bool:
-    """Return True if plans can use the index. A hidden or partial index, or an index without entries, is not usable."""
+    """Return True if plans can use the index: an ordered index that is neither hidden nor partial."""
     options = index.options
     return index.is_ordered and not options.get("hidden") and "partialFilterExpression" not in options
 
 
 def find_sorting_index(indexes: Iterable[Index], sort: Mapping[str, Any]) -> Index | None:
-    """Return an index whose entries are in the order of `sort` or in reverse order, or None."""
+    """Return an index with entries in the order of `sort`, forward or backward. Else return None."""
     sort_fields = list(sort.items())
     if not sort_fields or not all(is_number(direction) for _, direction in sort_fields):
         return None
@@ -113,7 +113,7 @@ def _find_equality_keys(
 
 
 def has_single_key(value: Any, index_collation: Collation, collation: Collation) -> bool:
-    """Return True if a document with the value always has the same sort key in an index."""
+    """Return True if all field values that match `value` have the same sort key in an index."""
     if value is None or isinstance(value, list) or is_pattern(value):
         return False
     return index_collation == collation or not _may_contain_strings(value)

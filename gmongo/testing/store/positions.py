@@ -36,7 +36,7 @@ def find_matched_index(
 
 
 def _find_conditions(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield each condition of the query with its path. The last condition on an array determines the index."""
+    """Yield pairs of a path and a condition. Enter ``$and``, and ``$or`` with a single clause."""
     for name, condition in query.items():
         if name == "$or" and len(condition) > 1:
             raise malformed("a positional operator with an $or of several clauses")

@@ -290,7 +290,7 @@ def _compile_slice(parts: list[str], operand: Any) -> Edit:
     limit = trunc(numbers[-1])
     skip = trunc(numbers[0]) if len(numbers) == 2 else None
     if skip is not None and limit <= 0:
-        raise malformed("$slice with a negative limit")
+        raise malformed("$slice with a limit that is not positive")
 
     def slice_array(array: list[Any]) -> list[Any]:
         if skip is None:

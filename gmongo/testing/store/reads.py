@@ -59,7 +59,7 @@ def _create_tailing_cursor(context: CommandContext, collection: Collection) -> T
 
 
 def run_find(context: CommandContext, collection: Collection | None) -> tuple[list[Document], bool]:
-    """Return the results of a ``find``, and True if the number of results equals the limit."""
+    """Return two values: the results of a ``find``, and True if their number equals the limit."""
     body, variables = context.body, context.variables
     query = body.get("filter") or {}
     if collection is not None and collection.is_view:
@@ -84,7 +84,7 @@ def run_find(context: CommandContext, collection: Collection | None) -> tuple[li
 
 
 def find_matches(context: CommandContext, collection: Collection | None, query: Any, collation: Collation) -> Matches:
-    """Return the records of a collection that match a query, or new records of the matching documents of a view."""
+    """Return the records that match a query. For a view, create records of the matching documents."""
     variables = context.variables
     if collection is not None and not collection.is_view:
         return select(context.access, collection, query, collation, variables, context.body.get("hint"), context.pace)
@@ -105,7 +105,7 @@ def _create_result(context: CommandContext, collection: Collection | None, recor
 
 
 def _find_key_values(context: CommandContext, collection: Collection | None, record: Record) -> Document:
-    """Return the result of a ``find`` with ``returnKey``: the values of the used index, or an empty document."""
+    """Return the indexed values for a ``find`` with ``returnKey``, or ``{}`` without an index."""
     index, order = find_used_index(context, collection, context.body.get("filter") or {}), context.body.get("sort")
     if order and (collection is None or find_sorting_index(collection.indexes.values(), order) is not index):
         raise not_supported("a sort with returnKey")
@@ -130,7 +130,7 @@ def find_used_index(context: CommandContext, collection: Collection | None, quer
 
 
 def _find_bounded_index(collection: Collection | None, body: Document) -> Index:
-    """Return the index that a ``find`` with ``min`` or ``max`` uses. The command must have a hint for the index."""
+    """Return the hinted index of a ``find`` with ``min`` or ``max``. Require the hint."""
     index = find_hint_index(collection, body.get("hint")) if collection else None
     bounds = [bound for bound in (body.get("min"), body.get("max")) if bound]
     if index is None or any(list(bound) != list(index.keys) for bound in bounds):
@@ -173,11 +173,11 @@ def distinct(context: CommandContext) -> Document:
     parts = body["key"].split(".")
     if any(part.startswith("$") for part in parts):
         raise error(16410, "FieldPath field names may not start with '$'.")
-    values: dict[Any, Any] = {}
+    values_by_key: dict[Any, Any] = {}
     for _, record in find_matches(context, collection, body.get("query") or {}, collation):
         for value in _find_distinct_values(record.document, parts):
-            values.setdefault(make_key(collation.apply(value)), value)
-    reply: Document = {"values": [values[key] for key in context.pace.sort(values, lambda key: key)]}
+            values_by_key.setdefault(make_key(collation.apply(value)), value)
+    reply: Document = {"values": [values_by_key[key] for key in context.pace.sort(values_by_key, lambda key: key)]}
     if context.snapshot is not None:
         reply["atClusterTime"] = context.snapshot
     return _adapt_reply_to_view(reply) if collection is not None and collection.is_view else reply

@@ -16,7 +16,7 @@ DEFAULT_AWAIT_SECONDS = 1.0
 
 
 def parse_batch_size(body: Document) -> int | None:
-    """Return the field ``batchSize`` of a command or of its field ``cursor``, or None."""
+    """Return ``batchSize`` from a command or from its field ``cursor``. If missing, return None."""
     value = (body.get("cursor") or body).get("batchSize")
     return None if value is None else to_long(value)
 
@@ -48,8 +48,8 @@ def get_more(context: CommandContext) -> Document:
     """Execute ``getMore``."""
     body, state, request = context.body, context.state, context.request
     cursor = state.cursors.get(int(body["getMore"]), request.member)
-    number = request.transaction_number if request.in_transaction else None
-    check_owner(cursor, f"{context.database}.{body['collection']}", request.session, number)
+    transaction_number = request.transaction_number if request.in_transaction else None
+    check_owner(cursor, f"{context.database}.{body['collection']}", request.session, transaction_number)
     if cursor.is_lost:
         state.cursors.close(cursor.id)
         raise error(175, f"collection dropped. {cursor.namespace}")

@@ -73,7 +73,7 @@ _RULE_CHECKS: Mapping[tuple[str, ...], Callable[[Any], bool]] = {
     ("title", "description", "pattern"): lambda rule: type(rule) is str,
     ("minimum", "maximum"): is_number,
     ("minLength", "maxLength"): lambda rule: is_number(rule) and is_integral(rule) and trunc(rule) >= 0,
-    ("required",): lambda rule: _is_unique_array(rule) and all(type(one) is str for one in rule),
+    ("required",): lambda rule: _is_unique_array(rule) and all(type(name) is str for name in rule),
     ("enum",): _is_unique_array,
     ("encrypt", "encryptMetadata", "items", "properties"): lambda rule: isinstance(rule, dict),
     ("additionalProperties", "exclusiveMinimum", "exclusiveMaximum"): lambda rule: isinstance(rule, bool),
@@ -128,5 +128,5 @@ _KEYWORDS: Mapping[str, KeywordTest] = {
     "properties": _match_properties,
     "additionalProperties": _match_additional_properties,
     "required": lambda rule, value, schema: not isinstance(value, dict) or set(rule) <= set(value),
-    "enum": lambda rule, value, schema: any(are_equal(value, one) for one in rule),
+    "enum": lambda rule, value, schema: any(are_equal(value, allowed_value) for allowed_value in rule),
 }

@@ -36,7 +36,7 @@ def select(
     pace: Pace | None = None,
     for_write: bool = False,
 ) -> Iterator[tuple[Key, Record]]:
-    """Return an iterator of the records that match a query, in natural order, with their keys.
+    """Return an iterator of pairs: the key and the record of each match of a query, in natural order.
 
     A malformed query raises an error before the iteration starts. During the iteration, other
     greenlets can run and change records.
@@ -82,7 +82,7 @@ def _find_keys(access: Access, collection: Collection, query: Any, collation: Co
 
 
 def find_text_index_options(collection: Collection | None) -> Document | None:
-    """Return the options and the non-text fields of the text index. Return None if there is no text index."""
+    """Return one document with the options and the non-text fields of the text index, or None."""
     indexes = () if collection is None else collection.indexes.values()
     index = next((index for index in indexes if "_fts" in index.keys), None)
     if index is None:
@@ -97,7 +97,7 @@ def create_scorer(collection: Collection | None, query: Any) -> Score | None:
 
 
 def find_hint_index(collection: Collection, hint: Any) -> Index | None:
-    """Return the index that the hint names, or None if there is no hint or the hint is `$natural`."""
+    """Return the index of the hint. Return None without a hint, or for the hint ``$natural``."""
     if hint is None or hint == {}:
         return None
     if isinstance(hint, dict) and "$natural" in hint:

@@ -27,9 +27,9 @@ class Session:
     """A server session."""
 
     id: bytes  # the ID of the session
-    # The highest transaction number that the session has used, or -1 without a transaction number.
+    # The highest transaction number that the session has used. -1 means no transaction number.
     number: int = -1
-    transaction: Transaction | None = None  # the transaction with this number, or None for a retryable write
+    transaction: Transaction | None = None  # the transaction that has this number, or None
     # The reply to the retryable write with this number, or None if the write has not completed.
     reply: dict[str, Any] | None = None
     # An event that is set while no command with a transaction number runs in the session.

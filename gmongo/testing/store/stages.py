@@ -1,4 +1,4 @@
-"""Compile the stages of a pipeline, except stages that provide the first documents or write results.
+"""Compile the stages of a pipeline, except the stages in ``SPECIAL_STAGES``.
 
 All stages are compiled before the first document is read.
 """
@@ -49,7 +49,7 @@ def compile_pipeline(pipeline: Any, env: Environment) -> Stage:
 
 
 def parse_stage(stage: Any) -> str:
-    """Return the name of a stage."""
+    """Return the name of a stage in ``STAGES``, or raise an error for any other stage."""
     if not isinstance(stage, dict) or len(stage) != 1:
         raise error(40323, "A pipeline stage specification object must contain exactly one field.")
     (name,) = stage
@@ -160,15 +160,15 @@ def _compile_sample(spec: Any, _env: Environment) -> Stage:
 def _compile_unwind(spec: Any, env: Environment) -> Stage:
     options = {"path": spec} if isinstance(spec, str) else spec
     check_options("$unwind", options, "path", "includeArrayIndex preserveNullAndEmptyArrays")
-    path, index, keep = (options.get(name) for name in ("path", "includeArrayIndex", "preserveNullAndEmptyArrays"))
+    path, index_path, keep = (options.get(name) for name in ("path", "includeArrayIndex", "preserveNullAndEmptyArrays"))
     if (
         type(path) is not str
         or not path.startswith("$")
         or (keep is not None and not isinstance(keep, bool))
-        or (index is not None and (type(index) is not str or not index or index.startswith("$")))
+        or (index_path is not None and (type(index_path) is not str or not index_path or index_path.startswith("$")))
     ):
         raise malformed("$unwind")
-    parts, index_parts = split_path(path[1:]), index.split(".") if index else None
+    parts, index_parts = split_path(path[1:]), index_path.split(".") if index_path else None
 
     def run(documents: Documents, _variables: Variables) -> Documents:
         for document in documents:

@@ -42,7 +42,7 @@ class State:
         return self.replicated or self.sharded
 
     def now(self) -> Timestamp:
-        """Return the logical time of the last write."""
+        """Return the current logical time, which each write advances."""
         return self._time
 
     def tick(self) -> Timestamp:
@@ -54,7 +54,7 @@ class State:
         return self._time
 
     def publish(self, kind: str, database: str, collection: str | None, order: int = 0, **fields: Any) -> None:
-        """Add an event at the current logical time to the oplog, and wake all waiting commands."""
+        """Wake all waiting commands. If the deployment has an oplog, first add an event at the current logical time."""
         if self.has_oplog:
             self.oplog.append(Event(Position(self._time, order), kind, database, collection, **fields))
         self.wake()
@@ -104,7 +104,7 @@ def drop_collection(state: State, collection: Collection) -> None:
 
 
 def move_collection(state: State, collection: Collection, name: str) -> None:
-    """Rename a collection within its database. Drop the collection or view that has the new name."""
+    """Rename a collection within its database. Drop any collection or view that has the new name."""
     database, old_name = collection.database, collection.name
     target_collection = state.catalog.get((database, name))
     if target_collection is not None:

@@ -20,10 +20,10 @@ _STOP_WORDS_TEXT = """a about above after again against all am an and any are as
 _STOP_WORDS = frozenset(_STOP_WORDS_TEXT.split())
 _PLAIN_TEXT_PATTERN = re.compile("[A-Za-z ]*")
 _WORD_PATTERN = re.compile(r"\w+")
-# The last letters of words that equal their stem, except words that end with "ism".
+# A word equals its stem if the word ends with one of these letters, but not with "ism".
 _FINAL_STEM_LETTERS = frozenset("abfhjkmopquvwxz")
 _PLAIN_INDEX_OPTIONS = frozenset({"weights", "default_language", "language_override", "textIndexVersion"})
-# Words whose stem begins with other letters than the word.
+# Words whose first two letters are not the first two letters of their stem.
 _IRREGULAR_WORDS = frozenset({"dying", "lying", "tying"})
 Score = Callable[[Any], float | None]
 
@@ -76,7 +76,7 @@ def _may_share_stem(word: str, other: str) -> bool:
 
 
 def find_search(query: Any) -> Any:
-    """Return the operand of ``$text`` in a query or in its ``$and``, or None."""
+    """Return the operand of ``$text`` in a query or in its ``$and`` clauses. Return None without ``$text``."""
     if not isinstance(query, dict):
         return None
     if "$text" in query:

@@ -26,14 +26,14 @@ class Write:
 
     collection: Collection  # the collection to which the transaction writes
     key: Key  # the key of the record
-    kind: str  # the type of the event: `insert`, `update`, `replace` or `delete`
+    kind: str  # the type of the oplog event: `insert`, `update`, `replace` or `delete`
     document: Document | None = None  # the new document, or None if the write removes the document
-    # The paths of arrays for which change streams show the new array instead of changed elements.
+    # The result of `Update.find_whole_paths`, or an empty set.
     whole_paths: frozenset[str] | None = frozenset()
 
 
 class Transaction(Access):
-    """A transaction, and the access through which its statements read and write."""
+    """A transaction. Its statements read and write through the methods of this class."""
 
     in_transaction = True
 
@@ -66,7 +66,7 @@ class Transaction(Access):
         return collection.find_changed_keys(self.snapshot_time) | written_keys
 
     def await_unlocked(self, collection: Collection, key: Key, pace: Pace) -> bool:
-        """Return False immediately. If another transaction has locked the record, the write raises a write conflict."""
+        """Return False without a wait. A write raises a write conflict if another transaction has locked the record."""
         return False
 
     def await_unlocked_entries(
@@ -135,10 +135,10 @@ class Transaction(Access):
         collection.record_locks[key] = self
 
     def _lock_entries(self, collection: Collection, key: Key, document: Document, old: Document | None) -> None:
-        """Lock the entries that the write adds to unique indexes.
+        """Lock the entries that a write of `document` adds to unique indexes.
 
-        :raises CommandError: code 11000 if the snapshot has a duplicate value; code 112 if a
-            duplicate value is newer than the snapshot, or another transaction has locked an entry.
+        :raises CommandError: code 11000 if the result of :meth:`records` has a duplicate value; code 112
+            if a duplicate value is newer than the snapshot, or if another transaction has locked an entry.
         """
         if not any(index.needs_duplicate_check for index in collection.indexes.values()):
             return

@@ -1,4 +1,4 @@
-"""The update operators. Each operator returns paths, and functions that edit a document at these paths."""
+"""The update operators. Each operator returns pairs: a path, and a function that edits a document at this path."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Compiler = Callable[[str, Any, Collation], Edits]
 
 
 def set_path(document: Any, parts: list[str], value: Any) -> None:
-    """Set the value at the path. Create the missing documents to which the path leads."""
+    """Set the value at a path of a document. Create the missing parent documents of the path."""
     for position, part in enumerate(parts[:-1]):
         if select_child(document, part) is MISSING:
             _set_child_value(document, part, {}, parts[position - 1 : position])
@@ -44,14 +44,14 @@ def set_path(document: Any, parts: list[str], value: Any) -> None:
     _set_child_value(document, parts[-1], value, parts[-2:-1])
 
 
-def _set_child_value(container: Any, part: str, value: Any, parent: list[str]) -> None:
+def _set_child_value(container: Any, part: str, value: Any, parent_names: list[str]) -> None:
     if isinstance(container, dict):
         container[part] = value
     elif isinstance(container, list) and part.isdigit():
         container.extend([None] * (int(part) + 1 - len(container)))
         container[int(part)] = value
     else:
-        parent_name = parent[0] if parent else "the document"
+        parent_name = parent_names[0] if parent_names else "the document"
         raise error(28, f"Cannot create field '{part}' in element {{{parent_name}: {container!r}}}")
 
 
@@ -80,7 +80,7 @@ def _create_removal(change: ValueFunction) -> Compiler:
 
 
 def _create_change(change: ValueFunction) -> Compiler:
-    """Return an operator that computes the new value of a field. MISSING means no change."""
+    """Return an operator that sets a field to the result of `change`. The result MISSING means no change."""
 
     def create_edits(path: str, operand: Any, collation: Collation) -> Edits:
         def edit(document: dict[str, Any], parts: list[str]) -> None:
@@ -139,7 +139,7 @@ def _compile_rename(path: str, operand: Any, _collation: Collation) -> Edits:
     def keep_document(_document: dict[str, Any], _parts: list[str]) -> None:
         """Do nothing, because the edit of the new path removes the old path.
 
-        The pair with this function reports the old path to the check of conflicting operators.
+        Because of this function, the check for conflicting paths sees the old path.
         """
 
     return [(path, keep_document), (operand, edit)]
@@ -218,7 +218,7 @@ def _compile_pull_condition(operand: Any, collation: Collation) -> Callable[[Any
         match_document = compile_filter(operand, collation=collation)
         return lambda element: isinstance(element, dict) and match_document(element)
     if has_operators(operand) or is_pattern(operand):
-        # An element matches like the value of a field. Therefore a nested array also matches if its element matches.
+        # An element matches like a field value: a nested array also matches if one of its elements matches.
         match_value = compile_filter({"v": operand}, collation=collation)
         return lambda element: match_value({"v": element})
     return lambda element: _contains_value([element], operand, collation)

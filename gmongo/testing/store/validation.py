@@ -46,7 +46,7 @@ def check_document(collection: Collection, document: Document, is_bypassed: bool
 
 
 def _create_validation_details(validator: Document, document: Document) -> Document:
-    """Return the field ``errInfo.details`` of a validation error for a validator with one condition on one value."""
+    """Return ``errInfo.details`` of a validation error. Support only validators with one condition on one value."""
     path, condition = next(iter(validator.items()))
     operator = next(iter(condition)) if has_operators(condition) else "$eq"
     is_simple = len(validator) == 1 and operator in _REASONS and (not has_operators(condition) or len(condition) == 1)
@@ -90,15 +90,15 @@ def check_document_rules(document: Any, version: tuple[int, int]) -> None:
 
 def _check_depth(document: Document) -> None:
     depth = 0
-    level: list[Any] = [document]
-    while level:
-        depth, parents, level = depth + 1, level, []
+    containers: list[Any] = [document]
+    while containers:
+        depth, parents, containers = depth + 1, containers, []
         if depth > _MAX_DEPTH:
             raise error(15, f"cannot insert document because it exceeds {_MAX_DEPTH} levels of nesting")
         for parent in parents:
             for child in parent.values() if parent.__class__ is dict else parent:
                 if child.__class__ is dict or child.__class__ is list:
-                    level.append(child)
+                    containers.append(child)
 
 
 def check_updated_names(value: Any, version: tuple[int, int]) -> None:

@@ -52,7 +52,7 @@ _LAST_DATE = (datetime.datetime.max - EPOCH) // _MILLISECOND
 # The ranks of the types whose values Python and a server sort in the same order.
 _SIMPLE_RANKS: dict[type, int] = {int: _NUMBER_RANK, Int64: _NUMBER_RANK, str: 15, bool: 40, ObjectId: 35}
 
-# The types of values, with their ranks and their names in BSON. Values of different types sort by the ranks.
+# Triples: a Python type or several types, the rank, and the name of the BSON type. Values sort by rank first.
 _TYPES: tuple[tuple[type | tuple[type, ...], int, str], ...] = (
     (MinKey, 0, "minKey"),
     (_EmptyArray, 2, "array"),
@@ -83,20 +83,20 @@ TYPE_NAMES: tuple[tuple[str, int], ...] = (
 TYPE_NAMES_BY_NUMBER = {number: name for name, number in TYPE_NAMES}
 DBREF_FIELDS = frozenset({"$ref", "$id", "$db"})
 
-_cached_ranks: dict[type, tuple[int, str]] = {}
+_cached_ranks_and_names: dict[type, tuple[int, str]] = {}
 
 
 def _find_rank_and_name(kind: type) -> tuple[int, str]:
-    if kind in _cached_ranks:
-        return _cached_ranks[kind]
+    if kind in _cached_ranks_and_names:
+        return _cached_ranks_and_names[kind]
     for types, rank, name in _TYPES:
         if issubclass(kind, types):
-            return _cached_ranks.setdefault(kind, (rank, name))
+            return _cached_ranks_and_names.setdefault(kind, (rank, name))
     raise TypeError(f"{kind.__name__} is not a BSON type")
 
 
 def find_rank(value: Any) -> int:
-    """Return the rank of the type of a value. Values of different types sort by the ranks of their types."""
+    """Return the rank of the type of a value. A server sorts values by the ranks of their types first."""
     return _find_rank_and_name(type(value))[0]
 
 
@@ -121,7 +121,7 @@ def is_nan(value: Any) -> bool:
 
 
 def is_integral(value: Any) -> bool:
-    """Return True if the value is an int or a long, or a double or decimal without a fractional part."""
+    """Return True if the value is a finite number without a fractional part."""
     if isinstance(value, Decimal128):
         number = value.to_decimal()
         return number.is_finite() and number == number.to_integral_value()
@@ -150,7 +150,7 @@ def to_millis(date: Any) -> int:
 
 
 def create_date(millis: int) -> Any:
-    """Return the date that is `millis` milliseconds after 1970. Outside the years 1 to 9999, it is a ``DatetimeMS``."""
+    """Return the date that is `millis` milliseconds after 1970, or a ``DatetimeMS`` outside the years 1 to 9999."""
     if _FIRST_DATE <= millis <= _LAST_DATE:
         return EPOCH + datetime.timedelta(milliseconds=millis)
     return DatetimeMS(millis)
@@ -189,17 +189,17 @@ def _create_binary_key(type_rank: int, value: Any) -> Key:
 # A server compares documents field by field: first the types of the two fields, then their names, then their values.
 _KEY_FUNCTIONS: Mapping[int, Callable[[int, Any], Key]] = {
     _NUMBER_RANK: _create_number_key,
-    15: lambda kind, value: (kind, value),
-    20: lambda kind, value: (kind, tuple((find_rank(part), name, make_key(part)) for name, part in value.items())),
-    25: lambda kind, value: (kind, tuple(make_key(part) for part in value)),
+    15: lambda rank, value: (rank, value),
+    20: lambda rank, value: (rank, tuple((find_rank(part), name, make_key(part)) for name, part in value.items())),
+    25: lambda rank, value: (rank, tuple(make_key(part) for part in value)),
     30: _create_binary_key,
-    35: lambda kind, value: (kind, value),
-    40: lambda kind, value: (kind, value),
-    45: lambda kind, value: (kind, to_millis(value)),
-    47: lambda kind, value: (kind, value.time, value.inc),
-    50: lambda kind, value: (kind, value.pattern, join_flags(value)),
-    60: lambda kind, value: (
-        (kind, str(value)) if value.scope is None else (kind + 5, str(value), make_key(value.scope))
+    35: lambda rank, value: (rank, value),
+    40: lambda rank, value: (rank, value),
+    45: lambda rank, value: (rank, to_millis(value)),
+    47: lambda rank, value: (rank, value.time, value.inc),
+    50: lambda rank, value: (rank, value.pattern, join_flags(value)),
+    60: lambda rank, value: (
+        (rank, str(value)) if value.scope is None else (rank + 5, str(value), make_key(value.scope))
     ),
 }
 _FLAG_LETTERS = ((re.IGNORECASE, "i"), (re.LOCALE, "l"), (re.MULTILINE, "m"), (re.DOTALL, "s"), (re.UNICODE, "u"),

@@ -35,7 +35,7 @@ class Outcome:
 
     matched_count: int = 0  # the number of inserted, matched or removed documents
     modified_count: int = 0  # the number of modified documents
-    # The `_id` of the document that an upsert inserted, or MISSING if the write inserted no document.
+    # The `_id` of the document that an upsert inserted, or MISSING if no upsert inserted a document.
     upserted_id: Any = MISSING
 
 
@@ -92,7 +92,7 @@ def insert_one(target: Target, document: Document) -> Outcome:
 
 
 def find_records_to_write(target: Target, statement: Mapping[str, Any], variables: Mapping[str, Any]) -> Matches:
-    """Return the records that match the query ``q``. Wait for the transactions that have locked these records.
+    """Return the records that match the query ``q``, with their keys. Wait until no transaction locks the records.
 
     If the statement has a ``sort``, return only the first record in this order.
     """
@@ -106,7 +106,7 @@ def find_records_to_write(target: Target, statement: Mapping[str, Any], variable
     sort = compile_sort(order, collation, target.pace)
 
     def find_first() -> Matches:
-        """Return the first record of the sort. If another command changes or locks the record, repeat the search."""
+        """Return at most one record, the first in sort order. Repeat the search if the record was changed or locked."""
         while True:
             records = select(access, collection, statement["q"], collation, variables, hint, target.pace)
             first_records = list(sort(records, lambda item: item[1].document))[:1]
@@ -125,13 +125,13 @@ def _is_unlocked_and_unchanged(target: Target, collection: Collection, key: Key,
 def update_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
     """Execute a statement of the command ``update``."""
     update = compile_update(statement, statement["u"], statement["q"], target.variables, target.collection)
-    multi = bool(statement.get("multi"))
-    if multi and update.is_replacement:
+    is_multi = bool(statement.get("multi"))
+    if is_multi and update.is_replacement:
         raise failed_to_parse("multi update is not supported for replacement-style update")
-    if multi and statement.get("sort"):
+    if is_multi and statement.get("sort"):
         raise failed_to_parse("Cannot specify sort with multi=true")
     matched_count = modified_count = 0
-    for key, record in islice(find_records_to_write(target, statement, update.variables), None if multi else 1):
+    for key, record in islice(find_records_to_write(target, statement, update.variables), None if is_multi else 1):
         matched_count += 1
         modified_count += update_one(target, update, key, record.document) is not record.document
     if not matched_count and statement.get("upsert"):
@@ -243,7 +243,7 @@ class Tally:
 def run_statements(
     context: CommandContext, target: Target, statements: Sequence[Any], run: Callable[[Any], Outcome]
 ) -> Tally:
-    """Execute the statements of a command in order. An ordered command ends at the first error."""
+    """Execute the statements in order. The first error ends an ordered command or a command in a transaction."""
     tally = Tally()
     context.pace.pause()
     for index, statement in enumerate(context.pace.iterate(statements)):

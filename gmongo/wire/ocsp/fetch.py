@@ -33,9 +33,8 @@ _REDIRECTION_STATUSES = (301, 302, 303, 307, 308)
 class ResponderQueries:
     """OCSP queries about one certificate in background greenlets.
 
-    The queries end after the first conclusive answer or after `seconds`. All connections that need
-    the answer share the queries, which continue if a waiting connection is closed. `store`
-    receives the conclusive answer.
+    `seconds` limits each query. `store` receives the first conclusive answer. All connections that
+    need the answer share the queries. If a waiting connection is closed, the queries continue.
     """
 
     def __init__(self, request: Request, seconds: float, store: Callable[[Request, Response], None]) -> None:
@@ -57,7 +56,7 @@ class ResponderQueries:
         return self._ended.is_set() and (self.answer is not None or _clock.monotonic() >= self._pause_ends_at)
 
     def wait(self, ref: bool) -> None:
-        """Wait until the queries end. `ref` is True if the wait keeps the event loop alive."""
+        """Wait for a conclusive answer or the end of all queries. If `ref`, keep the loop alive."""
         timer = keep_loop_alive() if ref and not self._ended.is_set() else None
         try:
             self._ended.wait()
@@ -70,7 +69,7 @@ class ResponderQueries:
             each.mark_forked(TransportError("the parent process queries the OCSP responder"))
 
     def _query(self, url: str, request: Request, seconds: float, store: Callable[[Request, Response], None]) -> None:
-        limit = NoResponse(f"the OCSP responder at {url} does not answer within {seconds:g} seconds")
+        timeout_error = NoResponse(f"the OCSP responder at {url} does not answer within {seconds:g} seconds")
         transports: list[Transport | Race] = []
 
         def attach(transport: Transport | Race) -> None:
@@ -78,7 +77,7 @@ class ResponderQueries:
             self._transports.append(transport)
 
         try:
-            with interrupt_after(seconds, limit, ref=False):
+            with interrupt_after(seconds, timeout_error, ref=False):
                 answer = parse_response(request, query_responder(url, request.encoded, attach))
             if answer.is_conclusive and self.answer is None:
                 self.answer = answer
@@ -98,7 +97,7 @@ class ResponderQueries:
 
 
 def query_responder(url: str, request: bytes, attach: Callable[[Transport | Race], None]) -> bytes:
-    """Query an OCSP responder. `attach` receives the transports, which the caller closes."""
+    """Query an OCSP responder. `attach` receives each transport and race, which the caller closes."""
     for _ in range(_MAX_REDIRECTIONS + 1):
         try:
             response = _send_request(url, request, attach)

@@ -19,7 +19,7 @@ from gmongo import _clock
 from gmongo._safe_log import safely
 from gmongo.wire.tls import ocsp_log
 
-MAX_RESPONSE_SIZE = 64 * 1024  # Maximum bytes of a response, which typically has 2,000 bytes.
+MAX_RESPONSE_SIZE = 64 * 1024  # Maximum size of a response in bytes. The usual size is 2,000 bytes.
 ExtensionType = TypeVar("ExtensionType", bound=x509.ExtensionType)
 _WEAK_HASHES = (hashes.MD5, hashes.SHA1)
 
@@ -44,7 +44,7 @@ class Request:
         self.encoded = request.public_bytes(Encoding.DER)
 
     def id_with_hash(self, algorithm: hashes.HashAlgorithm) -> CertificateId:
-        """Return the certificate ID that is computed with the hash algorithm of a response."""
+        """Return the certificate ID, computed with `algorithm` (the hash algorithm of a response)."""
         return _get_id(self._build_request(algorithm))
 
     def _build_request(self, algorithm: hashes.HashAlgorithm) -> ocsp.OCSPRequest:
@@ -92,7 +92,7 @@ class NoResponse(Exception):
 
 @dataclass(frozen=True)
 class Response:
-    """Revocation status of a certificate, which an OCSP response reports."""
+    """Revocation status that an OCSP response reports for a certificate."""
 
     revoked: bool | None  # None if the certificate is unknown to the responder.
     valid_until: float  # Seconds since 1970. Negative infinity forbids caching.
@@ -130,7 +130,7 @@ def _is_about(single_response: ocsp.OCSPSingleResponse, request: Request) -> boo
 
 
 def _combine_statuses(responses: list[ocsp.OCSPSingleResponse]) -> Response:
-    """Return the combined status of single responses, which is "revoked" if one response is "revoked"."""
+    """Combine the statuses of single responses. One "revoked" response makes the result "revoked"."""
     if not responses:
         raise NoResponse("the OCSP response is not about the server's certificate")
     now = datetime.fromtimestamp(_clock.time(), timezone.utc)

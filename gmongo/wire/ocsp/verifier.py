@@ -1,7 +1,7 @@
-"""Revocation check of a server certificate during the TLS handshake, before the first message.
+"""Revocation check of a server certificate, between the TLS handshake and the first MongoDB message.
 
-The check has three sources: stapled response, cached answer, OCSP responders. If no source has the
-revocation status, the client uses the connection (soft failure).
+The check has three sources: stapled response, cached answer, OCSP responders. Without an answer, the
+client uses the connection (soft failure), unless the certificate requires a stapled response.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ class Verifier:
     ) -> float | None:
         """Check the revocation status of the first certificate in `chain`. `staple` is the stapled response, or empty.
 
-        Return the end of the validity of the answer, in seconds since 1970, or None if no source has an answer. Return
-        infinity if the certificate cannot be revoked. Raise TransportError for a revoked certificate or a wrong staple.
+        Return the Unix time when the answer expires. Without an answer, return None, or infinity if
+        no issuer or no responder exists. Raise TransportError if the certificate is revoked, the
+        staple is wrong, or a required staple is missing.
         """
         if len(chain) < 2:
             return inf  # the client trusts the server certificate directly, so no issuer can revoke the certificate
@@ -109,7 +110,7 @@ class CheckedTls(Tls):
 
 
 class CheckedTransport(TlsTransport):
-    """Stream socket with TLS from :mod:`gmongo.wire.openssl`, and with a revocation check in the handshake."""
+    """TLS socket with :mod:`gmongo.wire.openssl`, and with a revocation check after the handshake."""
 
     def shake_hands(self) -> None:
         super().shake_hands()
@@ -125,8 +126,7 @@ class CheckedTransport(TlsTransport):
         if peer.sent_certificate:
             try:
                 chain = engine.verified_chain()
-            except Exception as error:
-                # the package cryptography rejects some certificates that OpenSSL accepts
+            except Exception as error:  # OpenSSL accepts certificates that cryptography rejects
                 safely(ocsp_log.warning, "OCSP: the server's certificates cannot be parsed: %r", error)
                 return
             peer.valid_until = tls.revocation.check(chain, peer.staple, self._wait_for)

@@ -1,4 +1,4 @@
-"""Programs that run one scenario with gmongo, or with PyMongo under monkey-patching.
+"""Programs that run scenarios with gmongo, or with PyMongo under monkey-patching.
 
-Each program runs in its own process.
+Each process runs one program with one driver.
 """

@@ -2,8 +2,8 @@
 
 Usage: ``python -m tests.gevent.comparison.blocked_time gmongo|pymongo URI TLS_URI``.
 
-The test sends the names of activities, one per line. After each activity, the program prints the
-measurement of the activity as JSON.
+``tests/gevent/test_blocked_time.py`` sends the names of activities, one per line. After each
+activity, the program prints the measurement of the activity as JSON.
 """
 
 # ruff: noqa: E402 - import_driver must run before the other imports
@@ -31,48 +31,48 @@ TEXT = "x" * 1000
 client = driver.MongoClient(sys.argv[2])
 # Each driver has its own database, because the processes of both drivers use one server.
 database = client[sys.argv[1]]
-large = database.large
+large_collection = database.large
 
 
 def read() -> None:
-    """Read all documents of the large collection, and yield to other greenlets after every 50
+    """Read all documents of the large collection, and let other greenlets run after every 50
     documents.
     """
-    for number, _document in enumerate(large.find(batch_size=DOCUMENT_COUNT + 1)):
+    for number, _document in enumerate(large_collection.find(batch_size=DOCUMENT_COUNT + 1)):
         if number % 50 == 0:
             gevent.sleep(1e-6)
 
 
 def iterate() -> None:
     """Read all documents of the large collection without sleeps."""
-    list(large.find(batch_size=DOCUMENT_COUNT + 1))
+    list(large_collection.find(batch_size=DOCUMENT_COUNT + 1))
 
 
 def prepare_insert() -> Callable[[], Any]:
     """Drop the small collection. Return a function that inserts 10,000 small documents."""
-    small = [{"_id": number, "text": TEXT[:100]} for number in range(10_000)]
+    small_documents = [{"_id": number, "text": TEXT[:100]} for number in range(10_000)]
     database.small.drop()
-    return lambda: database.small.insert_many(small)
+    return lambda: database.small.insert_many(small_documents)
 
 
 def prepare_connect() -> Callable[[], Any]:
     """Load the certificates. Return a function that connects with TLS and runs one command."""
-    encrypted = driver.MongoClient(sys.argv[3], connect=False)
+    tls_client = driver.MongoClient(sys.argv[3], connect=False)
 
     def ping_with_tls() -> None:
-        with encrypted:
-            encrypted.admin.command("ping")
+        with tls_client:
+            tls_client.admin.command("ping")
 
     return ping_with_tls
 
 
 def main() -> None:
     """Insert the large documents, and measure each activity that the test names."""
-    large.insert_many([{"_id": number, "text": TEXT} for number in range(DOCUMENT_COUNT)])
+    large_collection.insert_many([{"_id": number, "text": TEXT} for number in range(DOCUMENT_COUNT)])
     send_line("ready")
-    prepared = {"read": lambda: read, "iterate": lambda: iterate, "insert": prepare_insert, "connect": prepare_connect}
+    creators = {"read": lambda: read, "iterate": lambda: iterate, "insert": prepare_insert, "connect": prepare_connect}
     while name := receive_line():
-        send_line(json.dumps(measure_longest_gap(prepared[name]())))
+        send_line(json.dumps(measure_longest_gap(creators[name]())))
 
 
 if __name__ == "__main__":

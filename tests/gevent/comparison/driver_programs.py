@@ -21,10 +21,10 @@ class DriverProgram:
     """Context manager of a process that runs a comparison program with one driver."""
 
     def __init__(self, module_name: str, *arguments: str) -> None:
-        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by __exit__
+        self._stderr_file = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by __exit__
         command = [sys.executable, "-W", "default", "-m", f"tests.gevent.comparison.{module_name}", *arguments]
         pipe = subprocess.PIPE
-        self.process = gevent.subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._errors, text=True)
+        self.process = gevent.subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._stderr_file, text=True)
 
     def __enter__(self) -> DriverProgram:
         return self
@@ -34,13 +34,13 @@ class DriverProgram:
         self.process.wait()
         self.process.stdin.close()
         self.process.stdout.close()
-        self._errors.close()
+        self._stderr_file.close()
 
     @property
     def stderr(self) -> str:
         """Return the text that the program has written to standard error."""
-        self._errors.seek(0)
-        return self._errors.read()
+        self._stderr_file.seek(0)
+        return self._stderr_file.read()
 
     @property
     def warning_counts(self) -> dict[str, int]:
@@ -74,7 +74,7 @@ def count_warnings(text: str) -> dict[str, int]:
 def run_program(module_name: str, *arguments: str) -> str:
     """Run a program, and return its output.
 
-    If the program fails, raise AssertionError with its errors.
+    If the program fails, raise AssertionError with the text that the program has written to stderr.
     """
     with DriverProgram(module_name, *arguments) as program:
         text = program.read_remaining_output()

@@ -1,4 +1,4 @@
-"""Functions for all comparison programs: import a driver, and exchange lines with the test."""
+"""Functions of the comparison programs, for example to exchange lines with the test."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 
 def import_driver(name: str) -> Any:
-    """Import a driver. Before the import of PyMongo, call ``monkey.patch_all()``.
+    """Import a driver, and return its module. Call ``monkey.patch_all()`` before PyMongo's import.
 
-    A program must call this function before its other imports.
+    A program must call this function before it imports modules that ``monkey.patch_all()`` changes.
     """
     if name == "pymongo":
         from gevent import monkey
@@ -29,9 +29,9 @@ def send_line(*words: Any) -> None:
 
 
 def receive_line() -> str:
-    """Wait for a line that the test sends, while other greenlets run.
+    """Wait for the next line that the test sends, and return the line. Other greenlets run meanwhile.
 
-    Return an empty text at the end of the test.
+    Return an empty text if standard input has ended.
     """
     line: bytes = _stdin().readline()
     return line.decode().strip()
@@ -45,13 +45,13 @@ def _stdin() -> Any:
 
 
 def error_text(error: BaseException | None) -> str:
-    """Return the class of an error and the first 60 characters of its message."""
+    """Return the class name and the start of the message of an error, or an empty text for None."""
     return "" if error is None else f"{type(error).__name__}: {str(error)[:60]}"
 
 
 def create_event_counter(driver: Any) -> Any:
-    """Create a listener that counts commands without an end event, servers marked Unknown, and
-    cleared pools.
+    """Create a listener that counts commands without an end event, concurrent pings, servers marked
+    Unknown, and cleared pools.
     """
     monitoring = driver.monitoring
 
@@ -60,31 +60,31 @@ def create_event_counter(driver: Any) -> Any:
     ):
         def __init__(self) -> None:
             self.open_commands: Counter[int] = Counter()
-            self.open_pings = self.most_pings = 0
-            self.marked_unknown = self.pools_cleared = 0
+            self.open_ping_count = self.max_pings = 0
+            self.unknown_count = self.clear_count = 0
 
         def started(self, event: Any) -> None:
             self.open_commands[event.request_id] += 1
             if event.command_name == "ping":
-                self.open_pings += 1
-                self.most_pings = max(self.most_pings, self.open_pings)
+                self.open_ping_count += 1
+                self.max_pings = max(self.max_pings, self.open_ping_count)
 
         def succeeded(self, event: Any) -> None:
             self.open_commands[event.request_id] -= 1
-            self.open_pings -= event.command_name == "ping"
+            self.open_ping_count -= event.command_name == "ping"
 
         failed = succeeded
 
         @property
-        def commands_without_end(self) -> int:
+        def open_command_count(self) -> int:
             return sum(count > 0 for count in self.open_commands.values())
 
         def description_changed(self, event: Any) -> None:
-            known = event.previous_description.is_server_type_known
-            self.marked_unknown += known and not event.new_description.is_server_type_known
+            was_known = event.previous_description.is_server_type_known
+            self.unknown_count += was_known and not event.new_description.is_server_type_known
 
         def pool_cleared(self, event: Any) -> None:
-            self.pools_cleared += 1
+            self.clear_count += 1
 
         def _ignore(self, event: Any) -> None:
             pass

@@ -3,8 +3,8 @@
 Usage: ``python -m tests.gevent.comparison.forked_child gmongo|pymongo URI FORK_FUNCTION STATE``.
 
 ``FORK_FUNCTION`` is ``os``, ``gevent`` or ``multiprocessing``. If ``STATE`` is ``quiet``, the
-heartbeat interval is 60 s, so that only the child sends commands after the fork. If ``STATE`` is
-``busy``, the parent forks while eight of its greenlets wait for replies. The child has copies of
+heartbeat interval is 60 s, so that the parent sends no commands while the child runs. If ``STATE``
+is ``busy``, the parent forks while eight of its greenlets wait for replies. The child has copies of
 the eight greenlets. The replies arrive while the child runs.
 """
 
@@ -85,12 +85,12 @@ def main() -> None:
     """Use a client in the parent, fork, use the client in the child and the parent, and print the
     outcomes.
     """
-    busy = sys.argv[4] == "busy"
-    client = driver.MongoClient(sys.argv[2], retryReads=False, **({} if busy else QUIET_OPTIONS))
+    is_busy = sys.argv[4] == "busy"
+    client = driver.MongoClient(sys.argv[2], retryReads=False, **({} if is_busy else QUIET_OPTIONS))
     client.test.c.insert_many([{"number": number} for number in range(READER_COUNT)])
     fail_point_data = {"failCommands": ["find"], "blockConnection": True, "blockTimeMS": 500}
     readers = []
-    if busy:
+    if is_busy:
         client.admin.command("configureFailPoint", "failCommand", mode={"times": READER_COUNT}, data=fail_point_data)
         readers = [gevent.spawn(read, client, number) for number in range(READER_COUNT)]
     send_line("before the fork")

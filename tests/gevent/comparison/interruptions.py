@@ -2,9 +2,9 @@
 
 Usage: ``python -m tests.gevent.comparison.interruptions gmongo|pymongo SCENARIO…``.
 
-The simulated server runs in the process of the program, so that all runs have equal switches. The
-checks use only public operations, events, timeouts and the state of the server, because the checks
-run with both drivers.
+The simulated server runs in the process of the program, so that all runs have the same switches.
+The checks use only public operations, events, timeouts and the state of the server, because the
+checks run with both drivers.
 """
 
 # ruff: noqa: E402 - import_driver must run before the other imports
@@ -91,7 +91,7 @@ class Run:
             client.test.facts.find_one({"_id": 1})
         if scenario.pool_is_full:
             self.other_greenlets.append(gevent.spawn(client.admin.command, "ping"))
-            becomes_true(lambda: self.event_counter.open_pings)
+            becomes_true(lambda: self.event_counter.open_ping_count)
         greenlet = gevent.Greenlet(self._run_operation)
         with Tracer(switch_number, kind, lambda each: each is greenlet) as tracer:
             greenlet.start()
@@ -128,11 +128,11 @@ class Run:
         self.raised = None
         # A reference to an exception keeps its frames and the objects in the frames alive.
         tracer.errors[:] = [type(each) for each in tracer.errors]
-        if self.event_counter.commands_without_end:
+        if self.event_counter.open_command_count:
             gc.collect()
-        if not becomes_true(lambda: not self.event_counter.commands_without_end, 0.005):
+        if not becomes_true(lambda: not self.event_counter.open_command_count, 0.005):
             self.losses.add("a command without an end event")
-        if self.event_counter.marked_unknown or self.event_counter.pools_cleared:
+        if self.event_counter.unknown_count or self.event_counter.clear_count:
             self.losses.add("the server was marked Unknown, or its pool was cleared")
         if len(tracer.errors) < 2 and not becomes_true(lambda: not self._new_transactions(transactions_before), 0.05):
             self.losses.add("a transaction left open at the server")
@@ -150,13 +150,13 @@ class Run:
             self.losses.add("the pool serves fewer concurrent operations")
 
     def _serves_concurrently(self) -> bool:
-        self.event_counter.most_pings = 0
+        self.event_counter.max_pings = 0
         pingers = [
             gevent.spawn(self._call_with_limit, self.client.admin.command, "ping")
             for _ in range(self.scenario.pool_size)
         ]
         gevent.joinall(pingers)
-        return bool(self.event_counter.most_pings == self.scenario.pool_size and all(each.value for each in pingers))
+        return bool(self.event_counter.max_pings == self.scenario.pool_size and all(each.value for each in pingers))
 
     def _call_with_limit(self, call: Callable[..., Any], *arguments: Any) -> Any:
         try:

@@ -4,7 +4,7 @@ Usage: ``python -m tests.gevent.comparison.outage_reads gmongo|pymongo URI``.
 
 The program ends each wait with a ``gevent.Timeout``, which expires before the server selection
 timeout. The test kills the server, and sends a line to the program. The program prints the CPU
-seconds per second of the wait. At the end, the program prints the numbers of errors and answers as JSON.
+seconds per second of the wait. At the end, the program prints the error and answer counts as JSON.
 """
 
 # ruff: noqa: E402 - import_driver must run before the other imports

@@ -2,9 +2,9 @@
 
 Usage: ``python -m tests.gevent.comparison.outage_writes gmongo|pymongo URI``.
 
-The test kills and restarts the server, and then sends a line to the program. The program prints the
-outcome as JSON. The outcome contains a flag (True if all writers continue), the errors, and the
-acknowledged writes.
+``tests/engines/test_outages.py`` sends a line to the program after the outage. The program prints
+the outcome as JSON. The outcome contains a flag (True if all writers continue), error counts, classes
+of unexpected errors, and the acknowledged writes.
 """
 
 # ruff: noqa: E402 - import_driver must run before the other imports
@@ -68,7 +68,7 @@ def await_writes(writers: list[Writer]) -> bool:
 
 
 def main() -> None:
-    """Run the writers, and print the outcomes after the outage."""
+    """Run the writers, and print the outcome after the outage."""
     with driver.MongoClient(sys.argv[2], **OPTIONS) as client:
         writers = [Writer(client.outage[sys.argv[1]], number) for number in range(WRITER_COUNT)]
         greenlets = [gevent.spawn(writer.run) for writer in writers]

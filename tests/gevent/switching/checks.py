@@ -36,7 +36,7 @@ def forget_frames(*errors: BaseException | None) -> None:
 
 def outcome_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer) -> list[str]:
     """Return a text for each violated rule about the error that the greenlet raised."""
-    if scenario.is_restarted or not run_state.greenlet.ready():
+    if scenario.interrupts_driver or not run_state.greenlet.ready():
         return []
     error, faults = run_state.error, list[str]()
     if tracer.kind is not None and tracer.kind.moment == ENTER:
@@ -62,7 +62,7 @@ def outcome_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer) -
 
 def resource_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer, generation: int) -> list[str]:
     faults = []
-    may_clear_pool = tracer.kind is not None and (not tracer.kind.is_from_application or scenario.is_restarted)
+    may_clear_pool = tracer.kind is not None and (not tracer.kind.is_from_application or scenario.interrupts_driver)
     for other in run_state.others:
         may_fail = may_clear_pool and scenario.clears_pool and isinstance(other.exception, AutoReconnect)
         if not (other.successful() or may_fail):
@@ -133,7 +133,7 @@ def _session_faults(run_state: ScenarioRun) -> list[str]:
 def _next_operation_faults(run_state: ScenarioRun) -> list[str]:
     """Run further operations after the interruption.
 
-    Return a text if a further operation does not return the requested document.
+    Return a list, which contains a text if a further operation does not return its document.
     """
     facts = run_state.db.facts
     expected = [{"_id": number, "of": number} for number in range(4)]
@@ -154,8 +154,8 @@ class ResourceSnapshot:
         self._watcher_count = _count_watchers()
 
     def objects_left(self, *kinds: str) -> list[str]:
-        """Return a text if the servers have more open objects of `kinds` (such as ``cursors``) than
-        before the run.
+        """Return a list, which contains a text if the servers have more open objects of `kinds` (such
+        as ``cursors``) than before the run.
         """
 
         def count_remaining_objects() -> dict[str, int]:
@@ -188,7 +188,7 @@ class ResourceSnapshot:
 
 
 def open_descriptors() -> set[str]:
-    """Return the file or socket of each open file descriptor."""
+    """Return the name of the file or socket of each open file descriptor."""
     folder, targets = "/proc/self/fd", set()
     for number in os.listdir(folder):
         with suppress(FileNotFoundError):  # `listdir` has closed the descriptor of the directory

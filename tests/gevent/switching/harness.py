@@ -1,8 +1,8 @@
 """Run a scenario repeatedly, with an interruption at a different switch in each run.
 
 ``greenlet.settrace`` reports each switch, including the switches in C code of gevent. A run counts
-the switches of one greenlet to the hub, and interrupts the greenlet at the chosen switch. The last
-run is the run whose greenlet ends before the chosen switch.
+the switches of one greenlet to the hub, and interrupts the greenlet at the chosen switch. The
+harness stops when a greenlet ends before the chosen switch, or at the maximum number of switches.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ MAX_SWITCHES = 60
 
 
 class EventRecorder(ForwardingCommandListener, ForwardingHeartbeatListener, ForwardingServerListener):
-    """Recorder of cursor IDs, Unknown servers, commands and heartbeats without end event, and commands
-    that use a session during another command in the same session.
+    """Recorder of cursor IDs, Unknown servers, and commands and heartbeats without an end event. The
+    recorder also lists commands that use a session during another command in the same session.
     """
 
     def __init__(self) -> None:
         self.open_commands: Counter[int] = Counter()
         self.open_heartbeats = 0
-        self.session_ids: dict[int, bytes] = {}  # request ID of an open command -> its session
+        self.session_ids: dict[int, bytes] = {}  # request ID of an open command -> session ID
         self.concurrent_commands: list[str] = []
         self.cursor_ids: set[int] = set()
         self.unknown_servers: list[Any] = []
@@ -64,7 +64,7 @@ class EventRecorder(ForwardingCommandListener, ForwardingHeartbeatListener, Forw
                 self.unknown_servers.append(event.new_description)
 
     def _record_session(self, event: Any, kind: str) -> None:
-        # A `killCursors` may run in the session of the `getMore` that the command interrupts.
+        # A `killCursors` may run in the session of the `getMore` that the `killCursors` interrupts.
         if kind != "CommandStarted":
             self.session_ids.pop(event.request_id, None)
         elif "lsid" in event.command and event.command_name != "killCursors":
@@ -90,14 +90,14 @@ class Scenario:
 
     name = ""
     has_rehearsal = False  # True: a run without interruption precedes the interrupted runs.
-    simulated = False  # True: the scenario cannot run on a real server.
+    needs_simulation = False  # True: the scenario cannot run on a real server.
     min_server_version = (0, 0)  # The minimum version of a real server that can run the scenario.
     wraps = False  # True: the operation may raise an error whose cause is the interruption.
     options: dict[str, Any] = {}  # Options of the client.
     limits = {"socketTimeoutMS": 20000, "waitQueueTimeoutMS": 20000}
     starts_with_connection = True  # True: the pool has an available connection at the start.
     clears_pool = False  # True: the scenario clears the pool.
-    is_restarted = False  # True: the driver restarts the interrupted driver greenlet.
+    interrupts_driver = False  # True: the harness interrupts a driver greenlet.
     has_time_limit = True  # True: a timeout of the driver limits the wait of the greenlet.
     closes_client = False  # True: the scenario closes the client.
     ends_cursors = False  # True: the server ends the cursor when the connection of the cursor closes.
@@ -141,7 +141,7 @@ class Scenario:
         """
 
     def has_ended(self, run_state: ScenarioRun, tracer: Tracer) -> bool:
-        """Return True if all greenlets of the run have ended."""
+        """Return True if the tracer may stop. By default, the traced greenlet must have ended."""
         return bool(run_state.greenlet.ready())
 
     def finish(self, run_state: ScenarioRun) -> None:
@@ -153,7 +153,7 @@ class Scenario:
     @property
     def can_use_real_server(self) -> bool:
         """Return True if the scenario can run on a real server."""
-        return not self.simulated and type(self).deployment is Scenario.deployment
+        return not self.needs_simulation and type(self).deployment is Scenario.deployment
 
 
 class ScenarioRun:
@@ -199,7 +199,7 @@ def run(
     Return two flags: the greenlet has reached the switch, and the harness has thrown an error.
     """
     faults: list[str] = []
-    with gevent.Timeout(60):  # a busy server needs long
+    with gevent.Timeout(60):  # a run on a busy server takes long
         snapshot = checks.ResourceSnapshot(deployment)
         run_state = ScenarioRun(scenario, deployment, listeners_switch)
         if scenario.starts_with_connection:
@@ -209,9 +209,9 @@ def run(
         with Tracer(switch_number, kind, scenario.start(run_state)) as tracer:
             tracer.start_second = partial(scenario.start_second, run_state)
             scenario.run_others(run_state)
-            # The run ends with the kill of the driver greenlet. The tracer does not trace the
+            # The run ends after the kill of the driver greenlet. The tracer does not trace the
             # greenlet that the driver starts instead.
-            is_replaced = kind is not None and kind.moment == SPAWN and scenario.is_restarted
+            is_replaced = kind is not None and kind.moment == SPAWN and scenario.interrupts_driver
             if not becomes_true(lambda: (is_replaced and tracer.errors) or scenario.has_ended(run_state, tracer)):
                 faults.append("the scenario does not end")
             gevent.joinall(run_state.others, timeout=checks.WAIT_SECONDS)

@@ -52,8 +52,8 @@ class InterruptionKind(NamedTuple):
 
     @property
     def is_from_application(self) -> bool:
-        """Return True if the errors come from the application, False if the error is a timeout of the
-        driver.
+        """Return True if the errors come from the application, False for a timeout of the driver and
+        for ENTER.
         """
         return self.error_factories is not None
 
@@ -107,7 +107,7 @@ class RunningTimeouts:
 
 
 class ReportingGreenlet(gevent.Greenlet):  # type: ignore[misc]
-    """Replacement of driver greenlets. Each greenlet calls ``on_start`` at its start."""
+    """Class of driver greenlets in the tests. Each greenlet calls ``on_start`` at its start."""
 
     on_start: Callable[[gevent.Greenlet[..., Any]], None] | None = None
 

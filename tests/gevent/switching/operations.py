@@ -1,5 +1,5 @@
-"""A scenario for each public operation: the name, an object, the call of the operation, and the
-expected result.
+"""Scenarios for public operations. Each scenario has a name, an object, a call of the operation, and
+the expected result.
 
 A run without interruption must return the expected result. After an interrupted run, each document
 must be equal to the document before or after the call. No document may be lost or duplicated.
@@ -87,7 +87,7 @@ class Operation(Scenario):
             "unexpected": now.keys() - before.keys() - self._after.keys(),
             "lost": (before.keys() & self._after.keys()) - now.keys(),
         }
-        return {kind: counts for kind, counts in faults.items() if counts}
+        return {kind: texts for kind, texts in faults.items() if texts}
 
 
 def document_counts(client: Any) -> Counter[str]:
@@ -102,7 +102,7 @@ def document_counts(client: Any) -> Counter[str]:
 
 
 def _document_text(name: str, document: Mapping[str, Any]) -> str:
-    """Return a document as text.
+    """Return the name of a collection and one of its documents as text.
 
     Omit the ``_id`` of a chunk and the ``uploadDate`` of a file, which differ in each run.
     """
@@ -148,8 +148,8 @@ OBJECT_FACTORIES: dict[str, Callable[[ScenarioRun], Any]] = {
 
 
 def register(function: Callable[[ScenarioRun], Any]) -> Callable[[ScenarioRun], Any]:
-    """Register a function that creates an object for scenarios. The name of the function is the name
-    of the object.
+    """Register a function that creates an object for scenarios. The name of the object is the name of
+    the function, with spaces instead of underscores.
     """
     return OBJECT_FACTORIES.setdefault(function.__name__.replace("_", " "), function)
 
@@ -442,7 +442,7 @@ class Encoder(TypeEncoder):  # type: ignore[misc]
 
 
 class SwitchingMapping(Mapping[str, Any]):
-    """A document class whose methods switch to the hub, as methods of an application may do."""
+    """A mapping that switches to the hub in `__getitem__` and `__iter__`, as applications may do."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
@@ -460,7 +460,7 @@ class SwitchingMapping(Mapping[str, Any]):
 
 
 class SwitchingFile(io.BytesIO):
-    """A file object whose methods switch to the hub, as a file object of an application may do."""
+    """A file object that switches to the hub in `read` and `write`, as an application may do."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         gevent.sleep(0)

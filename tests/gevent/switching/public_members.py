@@ -1,4 +1,4 @@
-"""The public classes, and their members without a scenario, keyed by the reason for the exemption."""
+"""Public classes, and their members without a scenario, keyed by the reason for the exemption."""
 
 from __future__ import annotations
 

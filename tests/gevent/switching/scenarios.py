@@ -1,4 +1,4 @@
-"""Scenarios for each place in the driver at which an operation or a driver greenlet waits."""
+"""Scenarios for the places in the driver at which an operation or a driver greenlet waits."""
 
 from __future__ import annotations
 
@@ -398,7 +398,7 @@ class DownloadLines(DownloadFile):
     """
 
     name = "GridFS download by lines after a lost cursor"
-    simulated = True
+    needs_simulation = True
 
     def read(self, run_state: ScenarioRun) -> Any:
         piece = b"".join(run_state.kept["file"].readlines(60))
@@ -458,11 +458,11 @@ class PinnedTransaction(PinnedCursor):
 class DriverGreenlet(Scenario):
     """Base class of scenarios in which the harness interrupts a driver greenlet."""
 
-    is_restarted = True
+    interrupts_driver = True
 
 
 class FetchAhead(DriverGreenlet):
-    """The harness interrupts the driver greenlets that read batches ahead."""
+    """The harness interrupts a driver greenlet that reads a batch ahead."""
 
     name = "greenlet that reads ahead"
 
@@ -566,14 +566,14 @@ class MonitorCheck(DriverGreenlet):
 
     def has_ended(self, run_state: ScenarioRun, tracer: Tracer) -> bool:
         run_state.kept["monitor"].request_check()
-        done = tracer.reached if tracer.switch_number is not None else True
-        return run_state.kept["greenlet"].dead or (done and tracer.switch_count > (tracer.switch_number or 0) + 3)
+        is_done = tracer.reached if tracer.switch_number is not None else True
+        return run_state.kept["greenlet"].dead or (is_done and tracer.switch_count > (tracer.switch_number or 0) + 3)
 
 
 class StreamingMonitor(MonitorCheck):
     name = "monitor check with streaming"
     options = {"serverMonitoringMode": "stream", "heartbeatFrequencyMS": 500}
-    simulated = True
+    needs_simulation = True
 
     def has_ended(self, run_state: ScenarioRun, tracer: Tracer) -> bool:
         run_state.deployment.members[0].changed()

@@ -1,4 +1,4 @@
-"""Real servers for scenarios, and functions that count the open cursors, transactions and
+"""Real servers for scenarios, and a function that counts the open cursors, transactions and
 connections of a deployment.
 """
 
@@ -15,13 +15,13 @@ from gmongo.testing import Deployment
 
 
 class RealDeployment:
-    """A real server with the methods of a simulated deployment that scenarios call."""
+    """A real server that scenarios use like a simulated deployment."""
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
         self.observer: MongoClient[Any] = MongoClient(uri, serverMonitoringMode="poll", heartbeatFrequencyMS=3_600_000)
         self.version = tuple(self.observer.server_info()["versionArray"][:2])
-        # The checks ignore the driver greenlets of this client, which outlives each run.
+        # The checks ignore the driver greenlets of the observer, which outlives each run.
         self.greenlets = WeakSet(each for each in gc.get_objects() if isinstance(each, gevent.Greenlet))
 
     def set_fail_point(self, name: str, mode: Any, data: Any = None, *, member: Any = None) -> None:
@@ -50,7 +50,7 @@ def count_open_resources(deployment: Deployment | RealDeployment) -> dict[str, i
 def _count_client_connections(observer: MongoClient[Any]) -> int:
     """Return the number of connections, without the connections that the server opens to itself.
 
-    The server opens such a connection to vote in an index build, and keeps it open for minutes.
+    To vote in an index build, the server opens a connection to itself, which stays open for minutes.
     """
     operations = observer.admin.command("currentOp", **{"$all": True})["inprog"]
     connections = [each for each in operations if "connectionId" in each]

@@ -1,8 +1,8 @@
 """Scenarios in which two greenlets use one object. The second greenlet starts at a switch of the
 first greenlet.
 
-A concurrent call either waits for the end of the first call, or raises InvalidOperation and changes
-nothing. ``tests/gevent/test_shared_cursors.py`` checks cursors and change streams.
+At most one of the two calls may raise InvalidOperation. The ``check_*`` functions check the results
+of the calls. ``tests/gevent/test_shared_cursors.py`` checks cursors and change streams.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Tracer:
         self.switched_greenlets: WeakSet[Any] = WeakSet()
         self._is_traced_greenlet = is_traced_greenlet
         self.start_second: Callable[[], None] = int
-        self._over = False
+        self._is_over = False
         self._hub = get_hub()
         self._counts_spawns = kind is not None and kind.moment == SPAWN
         self._remaining_error_factories = () if kind is None or kind.error_factories is None else kind.error_factories
@@ -54,7 +54,7 @@ class Tracer:
     def __exit__(self, *_: object) -> None:
         greenlet.settrace(None)
         ReportingGreenlet.on_start = None
-        self._over = True
+        self._is_over = True
 
     def _trace(self, event: str, args: tuple[Any, Any]) -> None:
         origin, target = args
@@ -114,7 +114,7 @@ class Tracer:
         return by_application and self.reached and not self.errors and self.switch_count > (self.switch_number or 0) + 1
 
     def _resume_tracing(self) -> None:
-        if not self._over:
+        if not self._is_over:
             greenlet.settrace(self._trace)
         if self.traced_greenlet is not None and not self.traced_greenlet.dead and self._remaining_error_factories:
             self._throw()

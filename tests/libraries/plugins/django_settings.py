@@ -19,7 +19,7 @@ INSTALLED_APPS = [
     "django_on_mongodb.ContentTypes",
     "django_on_mongodb.Auth",
     "django_mongodb_backend",
-    # Only the applications whose tests the command line selects are installed.
+    # Install a tested application only if the command line names the folder of its tests.
     *(each for each in sys.argv if (Path.cwd() / each / "__init__.py").exists()),
 ]
 MIGRATION_MODULES = {"auth": None, "contenttypes": None}

@@ -1,4 +1,4 @@
-"""Test of the Locust example, which runs a load test without the web interface and plots
+"""Test of the Locust example. The test runs the load test without the web interface, and plots
 the results.
 """
 

@@ -113,8 +113,8 @@ def test_update_skips_documents_that_no_longer_match_after_pause():
         shell, "update", "c", updates=[{"q": {"done": None, **slow}, "u": {"$set": {"done": 1}}, "multi": True}]
     )
     gevent.sleep(0)
-    shell.update({"_id": 2999}, {"$set": {"done": 2}})
-    shell("delete", "c", deletes=[{"q": {"_id": 2998}, "limit": 1}])
+    shell.update({"_id": 999}, {"$set": {"done": 2}})
+    shell("delete", "c", deletes=[{"q": {"_id": 998}, "limit": 1}])
     assert not update.ready()
-    assert update.get(timeout=30)["n"] == 2998
-    assert shell.find(filter={"_id": 2999})[0]["done"] == 2
+    assert update.get(timeout=30)["n"] == 998
+    assert shell.find(filter={"_id": 999})[0]["done"] == 2

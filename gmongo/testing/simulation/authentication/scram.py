@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Scram = Literal["SCRAM-SHA-1", "SCRAM-SHA-256"]
 
 # The lowest iteration count that clients accept. With this count, the derivation of keys blocks the
-# event loop for milliseconds.
+# event loop only for some milliseconds.
 _ITERATION_COUNT = 4096
 _DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
 _SALT_SIZES = {"SCRAM-SHA-1": 16, "SCRAM-SHA-256": 28}
@@ -27,7 +27,7 @@ _SALT_SIZES = {"SCRAM-SHA-1": 16, "SCRAM-SHA-256": 28}
 
 @dataclass(frozen=True)
 class Credentials:
-    """The data that a server stores instead of a password: a salt and two keys (RFC 5802)."""
+    """The data that a server stores instead of a password: a hash name, a salt and two keys (RFC 5802)."""
 
     digest: str
     salt: bytes
@@ -49,7 +49,7 @@ class Credentials:
 
 
 class ScramConversation:
-    """A SASL conversation of SCRAM. With `skips_empty_exchange`, the conversation has no empty last exchange."""
+    """A SASL conversation of SCRAM, without the empty last exchange if `skips_empty_exchange` is True."""
 
     user: User | None = None
     done = False

@@ -17,7 +17,7 @@ _SHORT_NAMES = {
     "organizationName": "O", "organizationalUnitName": "OU", "stateOrProvinceName": "ST",
     "streetAddress": "STREET", "userId": "UID"
 }  # fmt: skip
-_SPECIAL_CHARS = r'([,+"\\<>;])'
+_SPECIAL_REGEX = r'([,+"\\<>;])'
 _ESCAPE = r"\\\1"
 _CONVERSATION_ID = 1
 
@@ -25,8 +25,8 @@ _CONVERSATION_ID = 1
 def format_subject(certificate: Mapping[str, Any]) -> str:
     """Return the subject of a certificate as RFC 2253 text, which begins with the last attribute."""
     attributes = [
-        "+".join(f"{_SHORT_NAMES.get(kind, kind)}={re.sub(_SPECIAL_CHARS, _ESCAPE, value)}" for kind, value in names)
-        for names in certificate.get("subject", ())
+        "+".join(f"{_SHORT_NAMES.get(kind, kind)}={re.sub(_SPECIAL_REGEX, _ESCAPE, value)}" for kind, value in rdn)
+        for rdn in certificate.get("subject", ())
     ]
     return ",".join(reversed(attributes))
 
@@ -42,7 +42,7 @@ class Conversation(Protocol):
 
 
 class PlainConversation:
-    """A SASL conversation of PLAIN with a user of `database`."""
+    """A SASL conversation of PLAIN with a user of `database` or ``admin``."""
 
     user: User | None = None
     done = False
@@ -55,7 +55,7 @@ class PlainConversation:
         fields = payload.split(b"\x00")
         name = fields[1].decode() if len(fields) == 3 else ""
         # In production, a directory service such as LDAP contains the users of `$external`. Here,
-        # the users of the argument `users` of the deployment also count as users of `$external`.
+        # the users of `admin` also count as users of `$external`.
         user = self._users.get((self._database, name)) or self._users.get(("admin", name))
         if user is None or user.password is None or user.password.encode() != fields[2]:
             raise error(18, "Authentication failed.")
@@ -91,7 +91,7 @@ class OidcConversation:
 
 
 class Authentication:
-    """The state of the authentication on one connection. `peer_certificate` is the verified client certificate."""
+    """The authentication state of a connection. `peer_certificate` is the verified client certificate, or None."""
 
     def __init__(self, users: Users, peer_certificate: Mapping[str, Any] | None) -> None:
         self.users: list[User] = []  # the authenticated users

@@ -43,7 +43,7 @@ def _shutdown(call: Call) -> dict[str, Any]:
     raise CloseConnection
 
 
-_COMPATIBILITY_VERSION = "featureCompatibilityVersion"
+_COMPATIBILITY_VERSION_NAME = "featureCompatibilityVersion"
 _GENERIC_FIELDS = frozenset(
     {"comment", "lsid", "writeConcern", "readConcern", "maxTimeMS", "apiVersion", "apiStrict", "apiDeprecationErrors"}
 )
@@ -56,7 +56,7 @@ def _find_parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _get_parameter(call: Call) -> dict[str, Any]:
     release = ".".join(map(str, call.cluster.version[:2]))
-    current = {**call.member.parameters, _COMPATIBILITY_VERSION: {"version": release}}
+    current = {**call.member.parameters, _COMPATIBILITY_VERSION_NAME: {"version": release}}
     argument = call.body[call.name]
     if argument == "*" or (isinstance(argument, Mapping) and argument.get("allParameters")):
         return current

@@ -1,4 +1,4 @@
-"""The running operations of a member, and ``currentOp``, ``killOp``, ``serverStatus`` and the stage ``$currentOp``."""
+"""Running operations, the commands ``currentOp``, ``killOp`` and ``serverStatus``, and the stage ``$currentOp``."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from gmongo.testing.simulation.connection import Connection
 
 _OPERATION_TYPES = {"insert": "insert", "update": "update", "delete": "remove", "find": "query", "getMore": "getmore"}
-# The fields of the command `currentOp` that are options. The other fields are conditions that select
-# operations.
+# The fields of the command `currentOp` that are options. The other fields, except fields such as
+# `$db`, are conditions that select operations.
 _OPTION_FIELDS = frozenset({
     "currentOp", "comment", "lsid", "maxTimeMS", "apiVersion", "apiStrict", "apiDeprecationErrors", "readConcern",
     "writeConcern", "txnNumber"
@@ -45,14 +45,14 @@ class Operation:
         self._killed = False
         self._call = call
         self._start_time, self._start_date = clock.monotonic(), clock.utc_now()
-        call.connection.closed_by_member.rawlink(self._end)
+        call.connection.closed_by_member.rawlink(self._interrupt)
 
-    def _end(self, _event: Event) -> None:
+    def _interrupt(self, _event: Event) -> None:
         self.interrupted.set()
 
     def close(self) -> None:
-        """Stop waiting for the end of the connection. Call the method after the command has ended."""
-        self._call.connection.closed_by_member.unlink(self._end)
+        """Remove the callback for the end of the connection. Call the method after the command has ended."""
+        self._call.connection.closed_by_member.unlink(self._interrupt)
 
     def kill(self) -> None:
         """Mark the operation as killed, and wake the operation. The operation ends at its next check of the mark."""
@@ -129,30 +129,30 @@ class Operations:
 
 
 def _run_current_op(call: Call) -> dict[str, Any]:
-    with_all = bool(call.body.get("$all"))
+    includes_all = bool(call.body.get("$all"))
     conditions = {
         name: value
         for name, value in call.body.items()
         if name not in _OPTION_FIELDS and (not name.startswith("$") or name in ("$or", "$and", "$nor", "$expr"))
     }
-    match = compile_filter({} if with_all else conditions)
-    return {"inprog": [operation for operation in _list_operations(call, with_all) if match(operation)]}
+    match = compile_filter({} if includes_all else conditions)
+    return {"inprog": [operation for operation in _list_operations(call, includes_all) if match(operation)]}
 
 
-def _list_operations(call: Call, with_idle: bool) -> list[dict[str, Any]]:
-    """Return a document for each running operation and, if `with_idle` is True, for each idle connection."""
+def _list_operations(call: Call, includes_idle: bool) -> list[dict[str, Any]]:
+    """Return a document for each running operation and, if `includes_idle` is True, for each idle connection."""
     operations = [operation.describe() for operation in call.member.operations]
     busy_ids = {operation["connectionId"] for operation in operations}
-    if with_idle:
+    if includes_idle:
         idle = [connection for connection in call.member.connections.values() if connection.number not in busy_ids]
         operations += [_describe_connection(connection, active=False) for connection in idle]
     return operations
 
 
 def replace_current_op_stage(call: Call) -> None:
-    """Replace a ``$currentOp`` that is the first stage of an aggregation by a ``$documents`` with the operations.
+    """If ``$currentOp`` is the first stage of an aggregation, replace the stage by ``$documents``.
 
-    Do nothing unless the command is an aggregation of the database ``admin``.
+    The stage ``$documents`` contains the operations. Do nothing outside the database ``admin``.
     """
     pipeline = call.body.get("pipeline")
     if call.name != "aggregate" or call.request.database != "admin" or call.body["aggregate"] != 1:

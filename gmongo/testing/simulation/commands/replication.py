@@ -38,7 +38,7 @@ def _step_down(call: Call) -> dict[str, Any]:
 
 
 def _await_secondary(call: Call, replica_set: ReplicaSet) -> None:
-    """Wait until another member can become primary. Do not wait if the command has the field ``force``."""
+    """Wait until another member can become primary. Do not wait if the field ``force`` is True."""
     remaining = _parse_seconds(call, "secondaryCatchUpPeriodSecs")
     while not replica_set.has_successor() and not call.body.get("force"):
         if remaining <= 0:

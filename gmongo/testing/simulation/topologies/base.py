@@ -1,4 +1,4 @@
-"""The base of all kinds of deployments."""
+"""The base class of all kinds of deployments."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Topology:
 
     def __init__(self) -> None:
         self.members: list[Member] = []
-        self.change = Signal()  # a signal of each change of a member
-        # The functions of commands that only this kind of deployment supports, by command name.
+        self.change = Signal()  # announced after each change of the state of a member
+        # The handlers of the commands that only this kind of deployment supports, by command name.
         self.commands: Mapping[str, Callable[[Call], dict[str, Any]]] = {}
 
     def streams_cursors(self, version: tuple[int, ...]) -> bool:

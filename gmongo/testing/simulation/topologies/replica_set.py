@@ -190,7 +190,7 @@ class ReplicaSet(Topology):
         self.elect_now()
 
     def _plan_next_election(self) -> None:
-        """Plan an election for the time at which a member can become primary."""
+        """Plan an election for the first time at which a member can become primary."""
         if not self._has_majority():
             return  # `handle_recovery` plans an election when the majority is reachable
         if end_times := [self._forbidden_until.get(member, 0.0) for member in self._find_electable()]:

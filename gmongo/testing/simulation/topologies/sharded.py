@@ -35,7 +35,7 @@ def _shard_collection(call: Call) -> dict[str, Any]:
 
 
 class Sharded(Topology):
-    """The mongos of a cluster with one shard. The shard is a replica set whose members have no faults."""
+    """A sharded cluster with one shard. The shard is a replica set whose members have no faults."""
 
     has_cluster_time = True
 
@@ -50,7 +50,7 @@ class Sharded(Topology):
         return {"isWritablePrimary": True, "msg": "isdbgrid"}
 
     def add_fields(self, call: Call, reply: dict[str, Any]) -> None:
-        """Add the recovery token. With this token, another mongos can commit the transaction."""
+        """Add the recovery token, with which another mongos can find the outcome of a transaction."""
         if call.request.in_transaction and reply["ok"]:
             reply.setdefault("recoveryToken", _RECOVERY_TOKEN)
 

@@ -1,4 +1,4 @@
-"""The expression operators of arrays, and of arrays that are treated as sets."""
+"""The expression operators of arrays, and the set operators, which treat arrays as sets."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Scope:
     pace: Pace = field(default_factory=Pace)  # the pace of the command
     # The options of the text index of the collection, or None if the collection has no text index.
     text: Mapping[str, Any] | None = None
-    # A function that returns the text score of a document, or None without a text search.
+    # A function that returns the text score of a document. The field is None without a text search.
     score: Callable[[Any], float | None] | None = None
 
     def add_names(self, names: Iterable[str]) -> Scope:
@@ -39,7 +39,7 @@ class Scope:
 # A function that compiles an operator. The arguments of the function are the name of the operator,
 # the operand and the context.
 Compiler = Callable[[str, Any, Scope], Expression]
-# All operators by name. The initialization of the package adds the operators of all modules.
+# The compilers of operators by name. `__init__.py` adds the operators of all modules.
 OPERATORS: dict[str, Compiler] = {}
 _DOCUMENT_VARIABLES = frozenset({"ROOT", "CURRENT"})
 _SERVER_VARIABLES = frozenset({"CLUSTER_TIME", "IS_MR", "JS_SCOPE", "SEARCH_META", "USER_ROLES"})
@@ -72,7 +72,7 @@ def compile_expression(expression: Any, scope: Scope) -> Expression:
 
 
 def is_expression_operator(name: str) -> bool:
-    """Return True if a server has an expression operator of this name. The simulation may not support the operator."""
+    """Return True if a server has this expression operator, even if the simulation does not."""
     return name in OPERATORS or name in unsupported.EXPRESSIONS
 
 
@@ -106,7 +106,7 @@ def fold(run: Expression, operands: Iterable[Expression]) -> Expression:
 
 
 def missing_to_none(value: Any) -> Any:
-    """Return the value. Return None if the value is MISSING."""
+    """Return the value, or None if the value is MISSING."""
     return None if value is MISSING else value
 
 

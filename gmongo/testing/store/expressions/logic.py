@@ -1,4 +1,4 @@
-"""The expression operators of comparisons, logic, conditions, variables and metadata."""
+"""The operators of comparisons, logic, conditions, literals, variables, metadata and ``$rand``."""
 
 from __future__ import annotations
 
@@ -103,11 +103,11 @@ def _compile_let(name: str, operand: Any, scope: Scope) -> Expression:
     fields = check_arguments(name, operand, "vars in")
     for variable in require_type(dict, fields["vars"]):
         check_variable(variable)
-    values = {name: compile_expression(value, scope) for name, value in fields["vars"].items()}
-    inner_expression = compile_expression(fields["in"], scope.add_names(values))
+    expressions = {variable: compile_expression(value, scope) for variable, value in fields["vars"].items()}
+    inner_expression = compile_expression(fields["in"], scope.add_names(expressions))
 
     def run(variables: Variables) -> Any:
-        return inner_expression({**variables, **{variable: part(variables) for variable, part in values.items()}})
+        return inner_expression({**variables, **{variable: run(variables) for variable, run in expressions.items()}})
 
     return run
 

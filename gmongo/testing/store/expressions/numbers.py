@@ -73,13 +73,13 @@ def _mod(left: Any, right: Any) -> Any:
     return arithmetic.to_integer(abs(left) % abs(right) * (1 if left >= 0 else -1), left, right)
 
 
-def create_unary_operator(for_doubles: Callable[[Any], Any], for_decimals: Callable[[Decimal], Decimal]) -> Compiler:
+def create_unary_operator(compute: Callable[[Any], Any], compute_decimal: Callable[[Decimal], Decimal]) -> Compiler:
     """Return an operator with one numeric argument. The result for null is null."""
 
     def run(value: Any) -> Any:
         if _has_decimal(value):
-            return to_bson_decimal(for_decimals(value.to_decimal()))
-        return for_doubles(require_number(value))
+            return to_bson_decimal(compute_decimal(value.to_decimal()))
+        return compute(require_number(value))
 
     return create_operator(propagate_null(run), 1)
 
@@ -91,7 +91,7 @@ def _compute_absolute_value(value: Any) -> Any:
 
 
 def _round_doubles(function: Callable[[float], int]) -> Callable[[Any], Any]:
-    """Return a function that rounds doubles to doubles without a fractional part, and does not change integers."""
+    """Return a function that rounds doubles to integral doubles, and returns integers unchanged."""
 
     def run(value: Any) -> Any:
         return math.copysign(function(value), value) if isinstance(value, float) and math.isfinite(value) else value
@@ -127,7 +127,7 @@ def _round_to_places(name: str, value: Any, places: int, rounding: str) -> Any:
 
 
 def _needs_rounding(value: Decimal, places: int) -> bool:
-    """Return True if the number has digits after the last decimal place of the result."""
+    """Return True if the number has more than `places` decimal places."""
     exponent = value.as_tuple().exponent
     return isinstance(exponent, int) and exponent < -places
 

@@ -24,13 +24,13 @@ def _merge_arguments(*values: Any) -> dict[str, Any]:
     return merge(values[0] if len(values) == 1 and isinstance(values[0], list) else values)
 
 
-def _parse_field_name(operator: str, expression: Any) -> str:
+def _parse_field_name(operator_name: str, expression: Any) -> str:
     if isinstance(expression, dict) and set(expression) <= {"$const", "$literal"} and len(expression) == 1:
         (expression,) = expression.values()
     elif isinstance(expression, str) and expression.startswith("$"):
-        raise failed_expression(f"{operator} with a path as field")
+        raise failed_expression(f"{operator_name} with a path as field")
     if "\0" in require_type(str, expression):
-        raise failed_expression(f"{operator} with a null byte")
+        raise failed_expression(f"{operator_name} with a null byte in a field name")
     return str(expression)
 
 

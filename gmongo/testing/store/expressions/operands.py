@@ -1,4 +1,4 @@
-"""Compile the operand of an expression operator, which is a list of arguments or a document of named arguments."""
+"""Compile operands of expression operators: lists of arguments and documents of named arguments."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def require_number(value: Any) -> Any:
 
 
 def require_integer(value: Any, least: int = _INT32[0]) -> int:
-    """Check that a value is an integral number in the range of an int32. Return the number."""
+    """Check that a number is integral, in int32 range, and at least `least`. Return the number."""
     if not is_integral(require_number(value)) or trunc(value) not in _INT32 or trunc(value) < least:
-        raise failed_expression(f"an operand is {value}")
+        raise failed_expression(f"the operand {value} is not an allowed integer")
     return trunc(value)

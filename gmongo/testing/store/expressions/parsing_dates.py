@@ -18,7 +18,7 @@ _ISO_PATTERN = re.compile(
     r"([T ](?P<hour>\d\d):(?P<minute>\d\d)(:(?P<second>\d\d)([.](?P<fraction>\d{1,9}))?)?)?"
     r"(?P<zone>[+-]\d\d:?\d\d|Z)?"
 )
-# Texts that contain no date in any format.
+# The pattern of texts that contain no date in any format.
 _NO_DATE_PATTERN = re.compile(r"[A-Za-z\s]*")
 
 

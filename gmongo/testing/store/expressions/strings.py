@@ -115,7 +115,7 @@ def _match_regex(input: Any, regex: Any, options: Any = None) -> bool:
     if is_null(regex):
         return False
     if is_pattern(regex) and not is_null(options) and int(regex.flags) & ~32:
-        raise failed_expression("$regexMatch with options twice")
+        raise failed_expression("$regexMatch with options in both regex and options")
     try:
         pattern = compile_pattern(regex, None if is_null(options) else options)
     except CommandError as error:

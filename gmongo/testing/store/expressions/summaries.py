@@ -1,4 +1,4 @@
-"""The expression operators that are also accumulators of ``$group``, such as ``$sum``."""
+"""The expression operators ``$avg``, ``$max``, ``$min`` and ``$sum``, which are also accumulators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Summary = Callable[[Any, Scope], Any]
 
 
 def _create_summary_operator(summary: Summary) -> Compiler:
-    """Return an operator that summarizes its arguments, or the elements of a single argument that is an array."""
+    """Return a compiler of an operator. A single array argument holds the values to summarize."""
 
     def compile_operator(name: str, operand: Any, scope: Scope) -> Expression:
         expressions = compile_arguments(name, operand, scope, 0, None)

@@ -19,11 +19,11 @@ from gmongo.testing.unsupported import not_supported
 UTC = datetime.timezone.utc
 DAY = datetime.timedelta(days=1)
 _OFFSET_PATTERN = re.compile(r"([+-])(\d\d):?(\d\d)?")
-# The length in milliseconds of each unit of time below a day.
+# The lengths in milliseconds of the units of time that are shorter than a day.
 MILLISECONDS = {"millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000}
-# The length in days of the units day and week.
+# The lengths in days of the units `day` and `week`.
 DAYS = {"day": 1, "week": 7}
-# The length in months of the units of time above a week.
+# The lengths in months of the units of time that are longer than a week.
 MONTHS = {"month": 1, "quarter": 3, "year": 12}
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
@@ -60,7 +60,7 @@ def _load_time_zone(name: str) -> ZoneInfo | None:
 
 
 def to_date(value: Any) -> Any:
-    """Return a date unchanged, or the date in a Timestamp or an ObjectId."""
+    """Convert a Timestamp or an ObjectId to its date. Return a date unchanged."""
     if is_date(value):
         return value
     if isinstance(value, Timestamp):
@@ -95,7 +95,7 @@ def require_unit(value: Any) -> str:
 
 def parse_weekday(value: Any) -> int:
     """Return the number of a day of the week: 0 for Monday to 6 for Sunday."""
-    for weekday, day in enumerate(WEEKDAYS):
-        if require_type(str, value).lower() in (day, day[:3]):
+    for weekday, name in enumerate(WEEKDAYS):
+        if require_type(str, value).lower() in (name, name[:3]):
             return weekday
     raise failed_expression(f"the day {value!r} is unknown")
