@@ -70,7 +70,7 @@ def test_document_written_in_open_transaction_does_not_expire_before_end_of_tran
 
 
 def insert_many_and_return_slow_pipeline(shell):
-    shell.insert(*({"_id": number, "v": "x" * 50} for number in range(1000)))
+    shell.insert(*({"_id": number, "v": "x" * 50} for number in range(3000)))
     return [{"$project": {"n": {"$size": {"$map": {"input": [1] * 50, "in": {"$add": ["$_id", "$$this"]}}}}}}]
 
 
@@ -113,8 +113,8 @@ def test_update_skips_documents_that_no_longer_match_after_pause():
         shell, "update", "c", updates=[{"q": {"done": None, **slow}, "u": {"$set": {"done": 1}}, "multi": True}]
     )
     gevent.sleep(0)
-    shell.update({"_id": 999}, {"$set": {"done": 2}})
-    shell("delete", "c", deletes=[{"q": {"_id": 998}, "limit": 1}])
+    shell.update({"_id": 2999}, {"$set": {"done": 2}})
+    shell("delete", "c", deletes=[{"q": {"_id": 2998}, "limit": 1}])
     assert not update.ready()
-    assert update.get(timeout=30)["n"] == 998
-    assert shell.find(filter={"_id": 999})[0]["done"] == 2
+    assert update.get(timeout=30)["n"] == 2998
+    assert shell.find(filter={"_id": 2999})[0]["done"] == 2
