@@ -1,5 +1,5 @@
-"""Tests that ``tests/README.md`` lists the test folders, and that the listed files exist. Names of test
-files are unique, and each module uses the tables of its data file.
+"""Tests that ``tests/README.md`` lists the test folders, and that the listed files exist. Names of
+test files are unique, and each module uses the tables of its data file.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _YEAR_2000 = 946_684_800
 
 
 class ComparableValues:
-    """Converter of the values of one call. Numbers replace generated IDs, which differ in each call."""
+    """Converter of the values of one call. Numbers replace generated IDs, because these IDs vary."""
 
     def __init__(self) -> None:
         self._ids: dict[Any, str] = {}

@@ -143,7 +143,7 @@ def test_write_concern_error_is_raised_if_retry_fails_with_no_writes_performed(
     assert len(deployment.commands.named("insert")) == 2
 
 
-# Labels of the first error, code and labels of the later errors, and code of the raised error.
+# Labels of the first error, code of later errors, labels of later errors, code of the raised error
 WRITE_ERRORS = {
     "case 1": ([], 10107, [], 10107),
     "case 2": ([NO_WRITES_LABEL], 10107, [NO_WRITES_LABEL], 91),

@@ -1,5 +1,5 @@
-"""Tests that a cursor returns each document exactly once, even if greenlets share the cursor or a
-decoder fails.
+"""Tests that a cursor returns no document twice, even if greenlets share the cursor or a decoder
+fails.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.support.wait import becomes_true, eventually
 
 DOCUMENT_COUNT = 9
 NUMBERS = list(range(DOCUMENT_COUNT))
-# Large documents, so that the driver yields to other greenlets while it decodes a batch.
+# Text that makes documents large, so that the driver yields to other greenlets during the decoding.
 LARGE_TEXT = "x" * 20_000
 
 
@@ -56,29 +56,29 @@ class ReaderSetup:
         self.client: MongoClient[Any] = MongoClient(
             deployment.uri, serverMonitoringMode="poll", event_listeners=[self.recorder]
         )
-        self.plain = self.client.test.documents
+        self.plain_collection = self.client.test.documents
         self.decoder = Decoder()
         options = CodecOptions(type_registry=TypeRegistry([self.decoder]))
         # To publish a command event, the driver decodes the documents again, so the client with the
         # decoder has no listener.
         self.client_without_listeners: MongoClient[Any] = MongoClient(deployment.uri, serverMonitoringMode="poll")
-        self.decoded = self.client_without_listeners.test.get_collection("documents", codec_options=options)
+        self.decoded_collection = self.client_without_listeners.test.get_collection("documents", codec_options=options)
         for name, more in (("documents", {}), ("large_documents", {"text": LARGE_TEXT})):
             self.client.test[name].insert_many([{"_id": n, "n": Int64(n), **more} for n in NUMBERS])
 
     def large_documents(self) -> Any:
         return self.client_without_listeners.test.get_collection(
-            "large_documents", codec_options=self.decoded.codec_options
+            "large_documents", codec_options=self.decoded_collection.codec_options
         )
 
-    def open_cursors(self) -> set[int]:
+    def open_cursor_ids(self) -> set[int]:
         return set(self.deployment._cluster.store._state.cursors._open)
 
-    def unclosed_cursors(self) -> set[int]:
-        """Return the IDs of cursors that the client received and that are still open on the
+    def unclosed_cursor_ids(self) -> set[int]:
+        """Return the cursor IDs that ``client`` has received, and whose cursors are still open on the
         server.
         """
-        return self.recorder.cursor_ids & self.open_cursors()
+        return self.recorder.cursor_ids & self.open_cursor_ids()
 
 
 @pytest.fixture(scope="module")
@@ -98,8 +98,8 @@ def reset_decoder(setup: ReaderSetup) -> Iterator[None]:
 
 
 class InsertStream:
-    """A change stream that behaves like a cursor: the stream returns the inserts of :data:`NUMBERS`,
-    and then ends.
+    """Iterator that reads a change stream. The iterator returns one inserted document for each number
+    in :data:`NUMBERS`, and then ends.
     """
 
     def __init__(self, collection: Any) -> None:
@@ -125,26 +125,26 @@ class InsertStream:
 
 
 CURSOR_FACTORIES: dict[str, Callable[[ReaderSetup], Any]] = {
-    "find": lambda setup: setup.plain.find(batch_size=2),
-    "aggregate": lambda setup: setup.plain.aggregate([], batchSize=2),
-    "raw find": lambda setup: setup.plain.find_raw_batches(batch_size=2),
-    "raw aggregate": lambda setup: setup.plain.aggregate_raw_batches([], batchSize=2),
-    "exhaust": lambda setup: setup.plain.find(batch_size=2, cursor_type=CursorType.EXHAUST),
-    "read ahead": lambda setup: setup.plain.find(batch_size=2).read_ahead(),
+    "find": lambda setup: setup.plain_collection.find(batch_size=2),
+    "aggregate": lambda setup: setup.plain_collection.aggregate([], batchSize=2),
+    "raw find": lambda setup: setup.plain_collection.find_raw_batches(batch_size=2),
+    "raw aggregate": lambda setup: setup.plain_collection.aggregate_raw_batches([], batchSize=2),
+    "exhaust": lambda setup: setup.plain_collection.find(batch_size=2, cursor_type=CursorType.EXHAUST),
+    "read ahead": lambda setup: setup.plain_collection.find(batch_size=2).read_ahead(),
     "command": lambda setup: setup.client.test.cursor_command("find", "documents", batchSize=2).batch_size(2),
-    "decoded": lambda setup: setup.decoded.find(batch_size=3),
-    "decoded ahead": lambda setup: setup.decoded.find(batch_size=3).read_ahead(),
+    "decoded": lambda setup: setup.decoded_collection.find(batch_size=3),
+    "decoded ahead": lambda setup: setup.decoded_collection.find(batch_size=3).read_ahead(),
     "large_documents": lambda setup: setup.large_documents().find(batch_size=5),
     "changes": lambda setup: InsertStream(setup.client.test.changes),
     "decoded changes": lambda setup: InsertStream(
-        setup.decoded.database.changes.with_options(setup.decoded.codec_options)
+        setup.decoded_collection.database.changes.with_options(setup.decoded_collection.codec_options)
     ),
 }
 DECODED_KINDS = [kind for kind in CURSOR_FACTORIES if kind.startswith(("decoded", "large_documents"))]
 
 
 def numbers(document: Any) -> list[int]:
-    """Return the number of a document, or the numbers of all documents of a raw batch."""
+    """Return a list: the number of a document, or the numbers of all documents of a raw batch."""
     return [each["n"] for each in bson.decode_all(document)] if isinstance(document, bytes) else [document["n"]]
 
 
@@ -175,9 +175,8 @@ def read_to_list(cursor: Any, iterator: Any, taken_numbers: list[int]) -> None:
 def read_concurrently(
     setup: ReaderSetup, kind: str, read: Callable[..., None], switch_number: int, other_count: int, kills_first: bool
 ) -> bool:
-    """Read a cursor in one greenlet.
-
-    At switch `switch_number` of the greenlet, start further greenlets that read the cursor.
+    """Read a cursor in a greenlet. At switch `switch_number` of the greenlet, start further greenlets
+    that read the cursor. Return True if the first greenlet has reached the switch.
     """
     cursor, taken_numbers = CURSOR_FACTORIES[kind](setup), list[int]()
     iterator = iter(cursor)
@@ -217,11 +216,11 @@ def test_greenlets_that_share_cursor_get_each_document_once(
     while read_concurrently(setup, kind, read, switch_number, other_count, kills_first):
         switch_number += 1
     assert switch_number >= 2
-    assert becomes_true(lambda: not setup.unclosed_cursors())
+    assert becomes_true(lambda: not setup.unclosed_cursor_ids())
 
 
 class Interruption(BaseException):
-    """An exception that a decoder raises, such as a ``gevent.Timeout`` that expires in the decoder."""
+    """BaseException that a decoder raises, like a ``gevent.Timeout`` that expires in the decoder."""
 
 
 @pytest.mark.parametrize("failing_number", [*NUMBERS, pytest.param(None, id="every")])
@@ -256,14 +255,14 @@ def test_decoding_error_ends_cursor(setup: ReaderSetup, kind: str, failing_numbe
             raise ValueError("no such number")
 
     setup.decoder.on_decode = raise_for_number
-    open_before = setup.open_cursors()
+    open_ids_before = setup.open_cursor_ids()
     cursor, taken_numbers = CURSOR_FACTORIES[kind](setup), list[int]()
     with pytest.raises(InvalidBSON, match="no such number"):
         taken_numbers.extend(document["n"] for document in cursor)
     assert taken_numbers == NUMBERS[: len(taken_numbers)]
     assert len(taken_numbers) <= failing_number
     assert (list(cursor), cursor.alive) == ([], False)
-    assert becomes_true(lambda: setup.open_cursors() <= open_before)
+    assert becomes_true(lambda: setup.open_cursor_ids() <= open_ids_before)
 
 
 def test_decoding_error_of_change_stream_skips_one_change(setup: ReaderSetup) -> None:
@@ -283,50 +282,50 @@ def test_decoding_error_of_change_stream_skips_one_change(setup: ReaderSetup) ->
 
 
 def test_decoder_that_reads_its_own_cursor_raises_invalid_operation(setup: ReaderSetup) -> None:
-    cursor = setup.decoded.find()
+    cursor = setup.decoded_collection.find()
     setup.decoder.on_decode = lambda number: next(cursor)
     with pytest.raises((InvalidOperation, InvalidBSON), match="cannot read the cursor"):
         next(cursor)
 
 
 @pytest.mark.parametrize("kind", CURSOR_FACTORIES)
-@pytest.mark.parametrize("error", [GreenletExit, gevent.Timeout])
+@pytest.mark.parametrize("error_class", [GreenletExit, gevent.Timeout])
 def test_interrupted_with_block_of_cursor_kills_cursor_later(
-    setup: ReaderSetup, kind: str, error: type[BaseException]
+    setup: ReaderSetup, kind: str, error_class: type[BaseException]
 ) -> None:
     cursor = CURSOR_FACTORIES[kind](setup)
     cursor = getattr(cursor, "stream", cursor)
     if "changes" not in kind:
         next(cursor)
     with patch.object(Executor, "run", side_effect=AssertionError) as run:
-        cursor.__exit__(error, error(), None)
+        cursor.__exit__(error_class, error_class(), None)
     assert not run.called
-    assert becomes_true(lambda: not setup.unclosed_cursors())
+    assert becomes_true(lambda: not setup.unclosed_cursor_ids())
 
 
 def test_close_of_change_stream_ends_its_iteration(setup: ReaderSetup) -> None:
-    stream = setup.plain.watch()
+    stream = setup.plain_collection.watch()
     reader = gevent.spawn(list, stream)
     gevent.sleep(0.05)
     stream.close()
     assert reader.get(timeout=5) == []
-    assert becomes_true(lambda: not setup.unclosed_cursors())
+    assert becomes_true(lambda: not setup.unclosed_cursor_ids())
 
 
 def test_close_during_query_closes_cursor_after_first_batch(setup: ReaderSetup) -> None:
     block(setup.deployment, "find", 0.2)
     setup.deployment.commands.clear()
-    cursor = setup.plain.find(batch_size=2)
+    cursor = setup.plain_collection.find(batch_size=2)
     reader = gevent.spawn(list, cursor)
     eventually(lambda: setup.deployment.commands.named("find"))
     cursor.close()
     assert len(reader.get(timeout=5)) <= 2
-    assert becomes_true(lambda: not setup.unclosed_cursors())
+    assert becomes_true(lambda: not setup.unclosed_cursor_ids())
 
 
 def test_timeout_of_greenlet_does_not_end_query_of_waiting_greenlet(setup: ReaderSetup) -> None:
     block(setup.deployment, "find", 0.4)
-    cursor = setup.plain.find()
+    cursor = setup.plain_collection.find()
 
     def read_within_limit() -> None:
         with gmongo.timeout(0.1):
@@ -340,7 +339,8 @@ def test_timeout_of_greenlet_does_not_end_query_of_waiting_greenlet(setup: Reade
 @pytest.mark.parametrize("kind", ["cursor", "change stream"])
 @pytest.mark.parametrize("end", ["close", "interrupt"])
 def test_session_of_cursor_is_not_reused_before_end_of_get_more(setup: ReaderSetup, kind: str, end: str) -> None:
-    cursor = setup.plain.find(batch_size=2) if kind == "cursor" else setup.plain.watch(max_await_time_ms=5)
+    collection = setup.plain_collection
+    cursor = collection.find(batch_size=2) if kind == "cursor" else collection.watch(max_await_time_ms=5)
     next(cursor) if kind == "cursor" else cursor.try_next()
     block(setup.deployment, "getMore", 0.3)
     setup.deployment.commands.clear()

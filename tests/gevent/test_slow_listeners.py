@@ -78,7 +78,7 @@ def deployment(request: pytest.FixtureRequest, virtual_time: VirtualTime) -> Ite
 
 
 THROWN_ERRORS = {"kill": gevent.GreenletExit, "Timeout": gevent.Timeout(0), "ApplicationTimeout": ApplicationTimeout}
-# After an Exception, the end of a transaction block waits for the abort, so the list omits this case.
+# A transaction block that an `Exception` ends waits for the abort, so the list omits this case.
 CASES = [
     (operation, kind)
     for operation in OPERATIONS
@@ -95,7 +95,7 @@ def test_interrupted_greenlet_ends_before_slow_listener_returns(
     kind: str,
     start_greenlet: Callable[..., Any],
 ) -> None:
-    # The time limit of the driver for a listener is longer than the test.
+    # The driver's maximum wait for a listener is longer than the test.
     monkeypatch.setattr("gmongo.events.delivery._MAX_WAIT", 60.0)
     monkeypatch.setattr("gmongo.engines.transaction._INTERRUPTED_ABORT_TIMEOUT", 0.1)
     use, command, options = OPERATIONS[operation]

@@ -1,6 +1,6 @@
 """Tests that the driver loses no resource, reply, event or document if a greenlet is interrupted.
 
-Each test runs a scenario repeatedly, and interrupts each run at a different switch.
+Most tests run a scenario repeatedly, and interrupt the greenlet at a different switch in each run.
 ``tests/gevent/switching/checks.py`` contains the checks after each run.
 """
 
@@ -126,8 +126,8 @@ def test_interruption_at_any_switch_loses_nothing(scenario, kind, real_deploymen
         assert bool(thrown_count) == scenario.has_time_limit
 
 
-# The driver catches and logs an Exception that is thrown in a listener. The following tests
-# therefore throw BaseExceptions.
+# The driver catches and logs an Exception that is thrown in a listener. The next two tests therefore
+# throw only errors that are no Exceptions.
 @pytest.mark.one_in(16)
 @with_kinds(KILL, *LONG_KINDS)
 @with_scenarios([scenario for scenario in SCENARIOS if not scenario.interrupts_driver])
@@ -157,7 +157,7 @@ class SwitchingProcessor(SpanProcessor):
 @with_kinds(KILL, *LONG_KINDS)
 @with_scenarios([scenario for scenario in SCENARIOS if not scenario.interrupts_driver])
 def test_interruption_loses_nothing_with_switching_span_processor(scenario, kind, monkeypatch, real_deployment):
-    """Check that the driver also ends each started span."""
+    """Check that the driver ends each started span, even if a greenlet is interrupted."""
     processor, tracer_provider = SwitchingProcessor(), TracerProvider(shutdown_on_exit=False)
     tracer_provider.add_span_processor(processor)
     telemetry = TelemetrySettings(tracing_enabled=True, tracer_provider=tracer_provider, slow_limit=60.0)
@@ -175,9 +175,9 @@ def public_names(class_):
 
 
 def names_with_scenario(class_):
-    """Return the public names of a class for which a scenario exists.
+    """Return the names of the public members of a class that have a scenario.
 
-    A scenario of a second class counts if both classes have the same function under this name.
+    If two classes share a member, a scenario of one class counts for both classes.
     """
     names = set()
     for group, rows in ROW_GROUPS.items():

@@ -102,7 +102,7 @@ def test_connect_to_unix_socket_succeeds(tmp_path):
 
 
 class ScriptedSocket:
-    """Socket whose next method calls raise the scripted errors."""
+    """Socket whose methods first raise the scripted errors, and then call the real socket."""
 
     def __init__(self, sock, **script):
         self._sock = sock

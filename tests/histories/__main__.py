@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
 
 def _run(topology: str, options: argparse.Namespace) -> int:
     outcomes: Counter[str] = Counter()
-    started, cpu_before = time.monotonic(), time.process_time()
+    start_time, cpu_time_before = time.monotonic(), time.process_time()
     violation_count = seed = 0
     for seed in range(options.first, options.first + options.count):
         history = History(topology, seed)
@@ -51,10 +51,10 @@ def _run(topology: str, options: argparse.Namespace) -> int:
             if options.verbose:
                 print("\n".join([f"{topology} {seed} {history.digest}", *history.faults]), flush=True)
         outcomes += history.outcomes
-        if options.minutes and time.monotonic() - started > options.minutes * 60:
+        if options.minutes and time.monotonic() - start_time > options.minutes * 60:
             break
     signal.alarm(0)
-    history_count, cpu_seconds = seed - options.first + 1, time.process_time() - cpu_before
+    history_count, cpu_seconds = seed - options.first + 1, time.process_time() - cpu_time_before
     print(
         f"{topology}: {history_count} histories from seed {options.first}, {violation_count} violations, "
         f"{history_count / cpu_seconds * 60:.0f} per minute of processor time, {sum(outcomes.values())} operations"

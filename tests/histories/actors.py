@@ -1,6 +1,6 @@
 """The actors of a history.
 
-An actor is a greenlet that repeats one operation, and checks the results.
+An actor repeats one operation in a greenlet, and checks the results.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def stored_answer(number: int) -> str:
 
 
 def run_and_return_error(operate: Callable[[str], None], token: str) -> Exception | None:
-    """Run an operation, and return the error that the operation raises.
+    """Run an operation. Return the error that the operation raises, or None.
 
-    The greenlet returns the error, because gevent prints an error that a greenlet raises.
+    The function does not raise the error, because gevent prints an error that ends a greenlet.
     """
     try:
         operate(token)
@@ -45,10 +45,10 @@ def run_and_return_error(operate: Callable[[str], None], token: str) -> Exceptio
 class Actor:
     """Base class of actors. An actor repeats one operation.
 
-    :ivar acknowledged: the tokens of the writes that the server has acknowledged.
-    :ivar attempted: the tokens of all writes, including failed and interrupted writes.
-    :ivar outcomes: the number of operations by outcome: ``done``, ``interrupted``, or an error
-        class.
+    :ivar acknowledged: the tokens of the successful operations.
+    :ivar attempted: the tokens of all operations, including failed and interrupted operations.
+    :ivar outcomes: the number of operations by outcome: ``done``, ``interrupted``, or the name of an
+        error class.
     """
 
     def __init__(self, name: str, client: MongoClient[Any], rng: random.Random) -> None:
@@ -67,7 +67,7 @@ class Actor:
             self._operate_once(f"{self.name}-{number}")
 
     def _operate_once(self, token: str) -> None:
-        """Run the operation once. Interrupt 12 % of the operations by a timeout or a kill."""
+        """Run the operation once. In 12 % of the cases, a timeout or a kill interrupts the call."""
         fate, delay = self.rng.random(), self.rng.choice((0, 0.001, 0.02, 0.5, 5))
         self.attempted.append(token)
         try:
@@ -100,7 +100,7 @@ class Actor:
             del worker  # breaks the reference cycle of this frame, the greenlet and the error
 
     def operate(self, token: str) -> None:
-        """Run the operation of the actor. `token` is a unique text that the operation writes."""
+        """Run the operation of the actor. `token` is a unique text that identifies the operation."""
         raise NotImplementedError
 
     def check(self, client: MongoClient[Any]) -> None:
@@ -110,11 +110,11 @@ class Actor:
         :raises Violation: an invariant is violated.
         """
 
-    def _check_tokens(self, documents: list[str]) -> None:
+    def _check_tokens(self, stored_tokens: list[str]) -> None:
         """Check that each acknowledged write is stored, and that no write is stored more
         than once.
         """
-        counts = Counter(documents)
+        counts = Counter(stored_tokens)
         own_counts = {token: count for token, count in counts.items() if token.rpartition("-")[0] == self.name}
         if duplicates := [token for token, count in own_counts.items() if count > 1]:
             raise Violation(f"written more than once: {duplicates}")
@@ -125,7 +125,7 @@ class Actor:
 
 
 class Inserter(Actor):
-    """Actor that inserts one or two documents."""
+    """Actor whose operation inserts one or two documents."""
 
     def operate(self, token: str) -> None:
         collection, second_id = self.database.inserts, f"{self.name}+{token.rpartition('-')[2]}"
@@ -141,7 +141,7 @@ class Inserter(Actor):
 
     @property
     def _supports_retryable_writes(self) -> bool:
-        """Return True if the deployment supports retryable writes."""
+        """True if the deployment supports retryable writes."""
         return self.client.topology_description.topology_type_name not in ("Single", "Unknown")
 
     def check(self, client: MongoClient[Any]) -> None:
@@ -149,7 +149,7 @@ class Inserter(Actor):
 
 
 class Updater(Actor):
-    """Actor that pushes its tokens to lists in three documents. No list may contain a token twice."""
+    """Actor that pushes each token to a list in one of three documents. No token may occur twice."""
 
     def operate(self, token: str) -> None:
         collection = self.database.lists
@@ -172,7 +172,7 @@ class Updater(Actor):
 
 
 class Reader(Actor):
-    """Actor that reads the unchanged documents, and checks the results."""
+    """Actor that reads the documents that no actor changes, and checks the results."""
 
     def operate(self, token: str) -> None:
         number = self.rng.randrange(FIXED_COUNT)
@@ -235,7 +235,7 @@ class TransferActor(Actor):
 class CausalReader(Actor):
     """Actor that writes and reads in a causally consistent session.
 
-    Each read must return all earlier writes of the session, and no older data than an earlier read.
+    Each read must reflect the session's earlier writes, and must not be older than an earlier read.
     """
 
     def __init__(self, name: str, client: MongoClient[Any], rng: random.Random, deployment: Deployment) -> None:
@@ -253,10 +253,10 @@ class CausalReader(Actor):
             return
         preference = self.rng.choice((ReadPreference.PRIMARY, ReadPreference.SECONDARY_PREFERRED))
         time_before = session.operation_time
-        documents = collection.with_options(read_preference=preference).find_one(
+        document = collection.with_options(read_preference=preference).find_one(
             {"_id": self.name}, session=session, comment=token
         )
-        seen_number = (documents or {"n": 0})["n"]
+        seen_number = (document or {"n": 0})["n"]
         if seen_number < max(self._last_written, self._last_seen):
             raise Violation(f"{token}: read {seen_number} after write {self._last_written} and read {self._last_seen}")
         self._last_seen = seen_number

@@ -39,7 +39,7 @@ class Faults:
         deployment.network.random = random.Random(rng.random())
 
     def run(self, count: int, until: float) -> None:
-        """Cause `count` faults before the virtual time `until`."""
+        """Cause `count` faults, which are planned for random virtual times before `until`."""
         moments = sorted(self._rng.uniform(0, until - self._time.monotonic()) for _ in range(count))
         plans = [(moment, self._rng.choice(self._fault_methods())) for moment in moments]
         start = self._time.monotonic()
@@ -72,7 +72,7 @@ class Faults:
         self.log.append(f"{self._time.monotonic():.3f} {fault} {' '.join(map(str, details))}".rstrip())
 
     def _choose_member(self) -> Any:
-        """Return the primary with a probability of 0.5 if a primary exists, or any random member."""
+        """Return the primary with a probability of 0.5 if a primary exists, else a random member."""
         members = self._deployment.members
         use_primary = members.has_primary and self._rng.random() < 0.5
         return members.primary if use_primary else self._rng.choice(members)

@@ -187,12 +187,12 @@ def _check_no_connection_in_use(client: MongoClient[Any]) -> None:
     gevent.sleep(20)
     busy_pools = [stats for stats in client.pool_stats() if stats["in_use"] or stats["waiting"]]
     if busy_pools:
-        raise Violation(f"connections are in use without a user: {busy_pools}")
+        raise Violation(f"connections are in use, but no operation runs: {busy_pools}")
 
 
 def _digest(deployment: Deployment) -> str:
     digest = hashlib.sha256()
-    addresses = {member.address: number for number, member in enumerate(deployment.members)}
+    member_numbers = {member.address: number for number, member in enumerate(deployment.members)}
     for command in deployment.commands:
-        digest.update(f"{command.time:.6f} {addresses[command.member]} {command.name}\n".encode())
+        digest.update(f"{command.time:.6f} {member_numbers[command.member]} {command.name}\n".encode())
     return digest.hexdigest()[:16]

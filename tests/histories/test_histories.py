@@ -1,5 +1,5 @@
-"""Tests that run ten histories of each topology. ``python -m tests.histories --count 10000`` runs
-more histories.
+"""Tests that run ten histories of each topology, and tests that histories detect defects.
+``python -m tests.histories --count 10000`` runs more histories.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def first_violation(topology: str, seeds: range) -> str:
 
 
 class TestInvariantChecks:
-    """Each test adds a defect to the driver or a server, and checks that a history detects the
+    """Each test adds a defect to the driver or to an actor, and checks that a history detects the
     defect.
     """
 

@@ -1,10 +1,10 @@
 """``python -m tests.hostile`` runs long campaigns: a client communicates with servers that send wrong
 replies or fail.
 
-Without a campaign name, all campaigns run one after another. `--cases` is the number of
-cases of each campaign, and `--minutes` is the time limit of all campaigns together. `--topology`
-selects the deployment of the campaign ``soak``. To continue an earlier run, pass its seed as
-`--seed`, and its last printed step number as `--first`.
+Without a campaign name, all campaigns run one after another. `--cases` is the number of cases (or
+interruptions) of each campaign, and `--minutes` is the time limit of all campaigns together.
+`--topology` selects the deployment of the campaign ``soak``. To continue a run that prints step
+numbers, pass its seed as `--seed`, and the last number after ``next step`` as `--first`.
 """
 
 from __future__ import annotations

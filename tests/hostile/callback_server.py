@@ -12,7 +12,7 @@ from bson import Int64, ObjectId, Timestamp
 from gevent.server import StreamServer
 
 _HEADER = struct.Struct("<iiii")
-_HELLOS = ("hello", "ismaster", "isMaster")
+_HELLO_NAMES = ("hello", "ismaster", "isMaster")
 OP_QUERY, OP_COMPRESSED, OP_MSG = 2004, 2012, 2013
 MORE_TO_COME, EXHAUST_ALLOWED = 2, 1 << 16
 
@@ -26,7 +26,7 @@ def read_command(opcode: int, body: bytes) -> dict[str, Any]:
 
     The command contains the documents that the request sends as document sequences.
     """
-    if opcode == OP_COMPRESSED:  # The client of the test uses only zlib.
+    if opcode == OP_COMPRESSED:  # The tests use no other compressor than zlib.
         return read_command(struct.unpack_from("<i", body)[0], zlib.decompress(body[9:]))
     if opcode == OP_QUERY:
         return bson.decode(body[body.index(0, 4) + 1 + 8 :])
@@ -80,12 +80,12 @@ class CallbackServer:
         stream = sock.makefile("rb")
         try:
             while len(head := stream.read(16)) == 16:
-                length, number, _, opcode = _HEADER.unpack(head)
+                length, request_id, _, opcode = _HEADER.unpack(head)
                 body = stream.read(length - 16)
                 flags = struct.unpack_from("<I", body)[0] if opcode == OP_MSG else 0
                 command = read_command(opcode, body)
                 name = next(iter(command))
-                reply = self.answer("hello" if name in _HELLOS else name, command, number, flags)
+                reply = self.answer("hello" if name in _HELLO_NAMES else name, command, request_id, flags)
                 if reply is None:
                     return
                 if not flags & MORE_TO_COME:

@@ -1,7 +1,7 @@
 """Search for secrets in all output of the driver.
 
-The output is logs, events, spans, metrics, the status page, reprs, warnings, pickles, and
-exceptions with the local variables of their frames.
+The output is logs, events, spans, metrics, the status page, terminal tables, standard error, reprs,
+warnings, pickles, and exceptions with the local variables of their frames.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Finding(NamedTuple):
     """A secret that an output channel contains.
 
     :ivar channel: the kind of output, such as ``metrics``.
-    :ivar secret: the name of the secret.
+    :ivar secret_name: the name of the secret.
     :ivar text: the output around the secret.
     """
 
     channel: str
-    secret: str
+    secret_name: str
     text: str
 
 
@@ -76,16 +76,15 @@ class Canary:
     def __init__(self, secrets: Mapping[str, str]) -> None:
         self._encodings = [(name, encoding) for name, secret in secrets.items() for encoding in encodings_of(secret)]
         self.findings: set[Finding] = set()
-        self._spans, self._metrics = InMemorySpanExporter(), InMemoryMetricReader()
-        self._errors: list[BaseException] = []
+        self._span_exporter, self._metric_reader = InMemorySpanExporter(), InMemoryMetricReader()
         self._stack = ExitStack()
         self.used_channels: set[str] = set()
 
     def __enter__(self) -> Canary:
         enter = self._stack.enter_context
         tracer_provider = TracerProvider(shutdown_on_exit=False)
-        tracer_provider.add_span_processor(SimpleSpanProcessor(self._spans))
-        meter_provider = MeterProvider([self._metrics], shutdown_on_exit=False)
+        tracer_provider.add_span_processor(SimpleSpanProcessor(self._span_exporter))
+        meter_provider = MeterProvider([self._metric_reader], shutdown_on_exit=False)
         enter(patch.dict("os.environ", _TELEMETRY_VARIABLES))
         enter(patch("opentelemetry.trace._TRACER_PROVIDER", tracer_provider))
         enter(patch("gmongo._telemetry.metrics.get_meter_provider", lambda: meter_provider))
@@ -107,9 +106,9 @@ class Canary:
     ) -> None:
         self.search_state()
         self.search_objects()
-        for span in self._spans.get_finished_spans():
+        for span in self._span_exporter.get_finished_spans():
             self.search("a span", span.to_json())
-        data = self._metrics.get_metrics_data()
+        data = self._metric_reader.get_metrics_data()
         self.search("metrics", "" if data is None else data.to_json())
         self._stack.close()
 
@@ -143,7 +142,7 @@ class Canary:
             gevent.sleep(0.05)
 
     def search_objects(self) -> None:
-        """Search the repr and the str of each living driver object, and all parts of each
+        """Search the repr and the str of each living driver object, and all parts of each driver
         exception.
         """
         # Release unreferenced objects first, because the search concerns only living objects.
@@ -174,7 +173,7 @@ class Canary:
 
 
 def error_chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception, and all causes and contexts of the exception."""
+    """Yield an exception, and all linked exceptions: causes, contexts, and elements of groups."""
     remaining, seen_ids = [error], set()
     while remaining:
         each = remaining.pop()
@@ -187,8 +186,8 @@ def error_chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def locals_of(error: BaseException) -> Iterator[tuple[str, str, Any]]:
-    """Yield the local variables in a traceback, except in frames of tests and of
-    ``gmongo.testing``. Error reporting services transmit local variables.
+    """Yield frame, name and value of each local variable in a traceback, except in frames of tests
+    and of ``gmongo.testing``. Error reporting services transmit local variables.
     """
     for frame, _line in traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename

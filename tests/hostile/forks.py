@@ -40,14 +40,14 @@ class InheritedUseDetector(CommandEventChecker):
         super().__init__()
         # Session ID or cursor ID -> name of the last command that used the ID.
         self._used_ids: dict[Any, str] = {}
-        self._opened_cursors: set[Any] = set()
+        self._opened_cursor_ids: set[Any] = set()
         self._ids_of_parent: frozenset[Any] = frozenset()
 
     def mark_forked(self) -> None:
         """After the fork, record in the child that all known sessions and cursors belong to the
         parent.
         """
-        self._ids_of_parent = frozenset(self._used_ids.keys() | self._opened_cursors)
+        self._ids_of_parent = frozenset(self._used_ids.keys() | self._opened_cursor_ids)
         self._used_ids = {}
 
     def faults_of_child(self) -> list[str]:
@@ -66,7 +66,7 @@ class InheritedUseDetector(CommandEventChecker):
         super().succeeded(event)
         cursor = event.reply.get("cursor")
         if isinstance(cursor, dict) and cursor.get("id"):
-            self._opened_cursors.add(cursor["id"])
+            self._opened_cursor_ids.add(cursor["id"])
 
     def failed(self, event: Any) -> None:
         super().succeeded(event)
@@ -78,8 +78,8 @@ class Child:
     :param fork: a function in :data:`FORK_FUNCTIONS`.
     :param close_server_sockets: function that closes the child's copies of the servers' sockets,
         without a switch to the hub.
-    :param run: function that runs in the child. The child sends the JSON result of the function to
-        the parent.
+    :param run: function that runs in the child. The child sends the result of the function to
+        the parent as JSON.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Child:
         run: Callable[[], Any],
     ) -> None:
         self._read_end, write_end = os.pipe()
-        self._parent = os.getpid()
+        self._parent_pid = os.getpid()
         self.pid = fork()
         if self.pid == 0:
             _run_in_child(write_end, close_server_sockets, run)
@@ -126,8 +126,8 @@ class Child:
 
     def _read(self) -> bytes:
         gevent.socket.wait_read(self._read_end)
-        if os.getpid() != self._parent:
-            # A child that forks later has a copy of this greenlet. The copy must not read the pipe.
+        if os.getpid() != self._parent_pid:
+            # A child of a later fork has a copy of this greenlet. The copy must not read the pipe.
             raise GreenletExit
         return os.read(self._read_end, 1 << 16)
 
@@ -157,7 +157,7 @@ def _run_in_child(write_end: int, close_server_sockets: Callable[[], None], run:
 
 
 def repeat_until_success(action: Callable[[], Any]) -> Any:
-    """Repeat an action until the action succeeds without an error of a faulty deployment."""
+    """Repeat an action until the action raises no PyMongoError or BSONError. Return the result."""
     while True:
         try:
             return action()

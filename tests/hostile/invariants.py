@@ -64,22 +64,22 @@ def attempt(operation: Any) -> BaseException | None:
     return None
 
 
-def check_nothing_in_use(client: MongoClient[Any], commands: CommandEventChecker) -> None:
+def check_nothing_in_use(client: MongoClient[Any], checker: CommandEventChecker) -> None:
     """Check that no connection and no session is in use, and that each command has an end event.
 
     :raises Violation: after a wait, a resource is still in use, or an end event is missing.
     """
     for _ in range(10_000):
         busy = [s for s in client.pool_stats() if s["in_use"] or s["pending"] or s["waiting"] or s["draining"]]
-        if not busy and not client._executor.sessions.in_use and not commands.open_commands:
+        if not busy and not client._executor.sessions.in_use and not checker.open_commands:
             break
         gevent.sleep(0.001)
     else:
         raise Violation(
-            f"in use: {busy}, {client._executor.sessions.in_use} sessions; without end event: {commands.open_commands}"
+            f"in use: {busy}, {client._executor.sessions.in_use} sessions; without end event: {checker.open_commands}"
         )
-    if commands.faults:
-        raise Violation(str(commands.faults))
+    if checker.faults:
+        raise Violation(str(checker.faults))
     for pool in client._topology.pools():
         machine, stats = pool.machine, pool.stats()
         sets = machine.pending, machine.available, machine.in_use, machine.draining
@@ -123,7 +123,7 @@ class CampaignResults:
 
     def report(self) -> str:
         """Return a text with all counts and the first violations."""
-        counts = ", ".join(f"{kind} {count}" for kind, count in sorted(self.counts.items(), key=lambda x: -x[1]))
+        counts = ", ".join(f"{kind} {count}" for kind, count in sorted(self.outcomes.items(), key=lambda x: -x[1]))
         lines = [f"{self.name}: {self.case_count} cases, seed {self.seed}, {len(self.violations)} violations; {counts}"]
         lines += [f"  case {case}: {violation}" for case, violation in self.violations[:20]]
         return "\n".join(lines)

@@ -3,9 +3,8 @@
 The client reads late replies to keep its connections (``drainLateReplies``).
 
 A reply contains the number of its request, so that the campaign detects a reply to another
-request. The server replies after a random time. The sizes of the reply and of its pieces are
-random. An interruption can occur before the reply arrives, between the pieces of the reply, or
-after the reply.
+request. The server replies after a random time. The size of the reply is random. An interruption
+can occur before, during or after the receipt of the reply.
 """
 
 from __future__ import annotations
@@ -57,19 +56,19 @@ class _Server:
         self.peer = CallbackServer(self.answer)
         self._filling = {size: bytes(size) for size in _SIZES}
 
-    def answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
+    def answer(self, name: str, command: dict[str, Any], request_id: int, flags: int) -> bytes | None:
         if name == "hello":
             reply = {**hello(self.peer.name), **({"compression": ["zlib"]} if self.compresses else {})}
-            return hello_message(reply, command, number)
+            return hello_message(reply, command, request_id)
         if name == "killCursors":
             self.open_cursors -= set(command["cursors"])
-            return message(bson.encode({"ok": 1.0}), number)
+            return message(bson.encode({"ok": 1.0}), request_id)
         if name in ("endSessions", "killSessions"):
-            return message(bson.encode({"ok": 1.0}), number)
+            return message(bson.encode({"ok": 1.0}), request_id)
         delay = self.rng.random() * 0.004 - 0.001
         if delay > 0:
             gevent.sleep(delay)
-        return self._compress(message(bson.encode(self._content(name, command)), number))
+        return self._compress(message(bson.encode(self._content(name, command)), request_id))
 
     def _content(self, name: str, command: dict[str, Any]) -> dict[str, Any]:
         if name != "find":
@@ -78,8 +77,8 @@ class _Server:
         document = {"_id": command["filter"]["_id"], "filling": filling}
         cursor_id = 0
         if not command.get("singleBatch"):
-            # A reply with a cursor has about 30,000 bytes at most, because the client does not read
-            # the cursor ID of a larger late reply.
+            # A reply with a cursor is smaller than ``drainLateRepliesBytes``. Otherwise, the client
+            # would not read the cursor ID in a late reply.
             document["filling"] = filling[:30_000]
             cursor_id = next(self.cursor_ids)
             self.open_cursors.add(cursor_id)
@@ -88,14 +87,14 @@ class _Server:
     def _compress(self, plain_message: bytes) -> bytes:
         if not self.compresses:
             return plain_message
-        _, number, response_to, _ = struct.unpack_from("<iiii", plain_message)
+        _, request_id, response_to, _ = struct.unpack_from("<iiii", plain_message)
         payload = struct.pack("<iiB", OP_MSG, len(plain_message) - 16, 2) + zlib.compress(plain_message[16:], 1)
-        return struct.pack("<iiii", 16 + len(payload), number, response_to, OP_COMPRESSED) + payload
+        return struct.pack("<iiii", 16 + len(payload), request_id, response_to, OP_COMPRESSED) + payload
 
 
 class _LateReplyCounter:
-    """Context manager that counts late replies. `read_count` is the number of replies that the driver
-    reads completely.
+    """Context manager that counts late replies. `read_count` is the number of late replies that
+    the driver has read completely.
     """
 
     def __init__(self) -> None:
@@ -130,7 +129,7 @@ class _Step:
         self.interrupt_count = self.answer_count = 0
         self.faults: list[str] = []
         self.drain_milliseconds = rng.choice((_SHORT_WAIT, _LONG_WAIT, _LONG_WAIT))
-        self.commands = CommandEventChecker()
+        self.checker = CommandEventChecker()
         self._pace = 0.002  # average duration in seconds of a request that is not interrupted
 
     def run(self) -> None:
@@ -145,7 +144,7 @@ class _Step:
             "drainLateRepliesBytes": _MAX_BYTES,
             "serverMonitoringMode": "poll",
             **({"compressors": "zlib"} if self.server.compresses else {}),
-            **({"event_listeners": [self.commands]} if self.rng.random() < 0.3 else {}),
+            **({"event_listeners": [self.checker]} if self.rng.random() < 0.3 else {}),
         }
         with self.server.peer, MongoClient(f"mongodb://{self.server.peer.name}/?replicaSet=rs", **options) as client:
             self.collection: Any = client[_DATABASE].c
@@ -166,7 +165,7 @@ class _Step:
                 raise Violation("; ".join(self.faults[:3]))
             self._request()  # The request must succeed, because no interruption occurs.
             self._wait_for_late_replies(client)
-            check_nothing_in_use(client, self.commands)
+            check_nothing_in_use(client, self.checker)
 
     def _wait_for_late_replies(self, client: MongoClient[Any]) -> None:
         for _ in range(1000):
@@ -247,7 +246,7 @@ class LateReplies:
         first_number: int = 0,
         report: Callable[[str], None] = lambda text: None,
     ) -> CampaignResults:
-        """Run steps until the number of interruptions is `interrupt_limit`, or until the time limit.
+        """Run steps until at least `interrupt_limit` interruptions, or until the time limit.
 
         :param first_number: the number of the first step.
         :param seconds: the time limit of the campaign in seconds, or None for no limit.

@@ -60,8 +60,8 @@ def random_value(rng: random.Random) -> Any:
 
 
 def value_paths(document: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the path of each value in a document, including the values in nested documents and
-    arrays.
+    """Return the paths of the values in a document, including values in nested documents and arrays.
+    Omit some nested values if the document has 200 paths or 20 levels.
     """
     paths: list[tuple[Any, ...]] = []
     items = document.items() if isinstance(document, dict) else enumerate(document)
@@ -130,7 +130,7 @@ def mutate_document(document: dict[str, Any], rng: random.Random) -> dict[str, A
 
 
 def encode_document(document: dict[str, Any]) -> bytes:
-    """Encode a document. If BSON cannot encode the document, encode a constant document instead."""
+    """Encode a document. If the package bson raises an error, encode a constant document instead."""
     try:
         return bson.encode(document)
     except Exception:
@@ -138,7 +138,7 @@ def encode_document(document: dict[str, Any]) -> bytes:
 
 
 def damage_message(message: bytes, rng: random.Random) -> bytes:
-    """Return a copy of a message with changed, missing or repeated bytes, or with a wrong length."""
+    """Return a copy of a message with changed, missing, inserted or repeated bytes."""
     data = bytearray(message)
     for _ in range(rng.choice((1, 1, 2, 5))):
         kind = rng.randrange(7)

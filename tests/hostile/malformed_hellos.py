@@ -24,9 +24,9 @@ from tests.hostile.malformed_documents import damage_message, encode_document, m
 from tests.hostile.malformed_replies import hello_message, quick_checks
 from tests.support.greenlets import living_greenlets
 
-_CONCURRENT_CASES = 8
+_CONCURRENT_CASE_COUNT = 8
 _MAX_STALENESS_PREFERENCE = Nearest(max_staleness=90)
-_W2 = WriteConcern(2)
+_W2_CONCERN = WriteConcern(2)
 _HELLO_FIELDS = (
     "hosts", "passives", "arbiters", "me", "primary", "setName", "tags", "topologyVersion", "lastWrite", "$clusterTime",
     "electionId", "connectionId", "logicalSessionTimeoutMinutes", "maxBsonObjectSize", "maxMessageSizeBytes",
@@ -75,11 +75,11 @@ class _Case:
         :raises Violation: an operation raises an undocumented error, or the client does not
             recover.
         """
-        commands, rng = CommandEventChecker(), self.rng
+        checker, rng = CommandEventChecker(), self.rng
         with CallbackServer(self.answer) as self.peer:
             options: dict[str, Any] = {
                 "serverSelectionTimeoutMS": 40, "connectTimeoutMS": 60, "heartbeatFrequencyMS": 500,
-                "event_listeners": [commands], "retryWrites": rng.random() < 0.5,
+                "event_listeners": [checker], "retryWrites": rng.random() < 0.5,
                 "serverMonitoringMode": rng.choice(("poll", "stream")),
             }  # fmt: skip
             kind = rng.randrange(3)
@@ -92,14 +92,14 @@ class _Case:
                     client.d.c.find_one,
                     lambda: client.d.c.insert_many([{}, {}]),
                     lambda: client.d.with_options(read_preference=_MAX_STALENESS_PREFERENCE).c.find_one(),
-                    lambda: client.d.c.with_options(write_concern=_W2).insert_one({}),
+                    lambda: client.d.c.with_options(write_concern=_W2_CONCERN).insert_one({}),
                 )
                 error = attempt(rng.choice(operations))
                 attempt(rng.choice(operations))
                 self.replies_are_correct = True
                 self._recover(client)
-            if commands.open_commands or commands.faults:
-                raise Violation(f"without end event: {commands.open_commands}, faults: {commands.faults}")
+            if checker.open_commands or checker.faults:
+                raise Violation(f"without end event: {checker.open_commands}, faults: {checker.faults}")
         return error
 
     def _recover(self, client: MongoClient[Any]) -> None:
@@ -116,7 +116,7 @@ class _Case:
             if address not in client.topology_description.server_descriptions():
                 return  # a malformed hello reply has removed the server from the topology
             if isinstance(error, ConfigurationError):
-                return  # a malformed hello reply has changed the replica set name
+                return  # a malformed hello reply has incompatible wire versions
             if monotonic() > end:
                 raise Violation(f"the client does not recover: {error!r:.500}")
             gevent.sleep(0.01)
@@ -138,7 +138,7 @@ class MalformedHellos:
         """
         end = None if seconds is None else monotonic() + seconds
         counts_before = resource_counts()
-        pool = Pool(_CONCURRENT_CASES)
+        pool = Pool(_CONCURRENT_CASE_COUNT)
         try:
             with quick_checks(), silent_stderr():
                 for number in range(first_number, first_number + case_count):

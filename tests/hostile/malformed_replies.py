@@ -1,4 +1,4 @@
-"""Campaign in which a server sends malformed replies to all operations.
+"""Campaign in which a server sends malformed replies to many kinds of operations.
 
 The seed of the campaign determines the replies.
 """
@@ -129,34 +129,34 @@ class MalformedReplies:
         self.findings = CampaignResults(self.name if not share_of_damage else "framing", seed)
         self._share_of_damage = share_of_damage
         self._rng = random.Random()
-        self._remaining_malformed = 0  # number of malformed replies that the server will still send
+        self._malformed_count = 0  # number of malformed replies that the server will still send
 
-    def _answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
+    def _answer(self, name: str, command: dict[str, Any], request_id: int, flags: int) -> bytes | None:
         if name == "hello":
-            return hello_message(hello(self._peer.name), command, number)
+            return hello_message(hello(self._peer.name), command, request_id)
         reply = good_reply(name, command)
-        if self._remaining_malformed <= 0 or (name in ("endSessions", "killCursors") and self._rng.random() < 0.7):
-            return message(encode_document(reply), number)
-        self._remaining_malformed -= 1
+        if self._malformed_count <= 0 or (name in ("endSessions", "killCursors") and self._rng.random() < 0.7):
+            return message(encode_document(reply), request_id)
+        self._malformed_count -= 1
         if self._rng.random() < self._share_of_damage:
-            return damage_message(message(encode_document(reply), number), self._rng)
-        return message(encode_document(mutate_document(reply, self._rng)), number)
+            return damage_message(message(encode_document(reply), request_id), self._rng)
+        return message(encode_document(mutate_document(reply, self._rng)), request_id)
 
     @contextmanager
     def client(self) -> Iterator[tuple[MongoClient[Any], CommandEventChecker]]:
         """Yield a new client of the server, and the listener that records the commands of
         the client.
         """
-        commands = CommandEventChecker()
+        checker = CommandEventChecker()
         options = {
-            "event_listeners": [commands], "serverSelectionTimeoutMS": 3000, "baseBackoffMS": 1, "maxPoolSize": 5,
+            "event_listeners": [checker], "serverSelectionTimeoutMS": 3000, "baseBackoffMS": 1, "maxPoolSize": 5,
             "serverMonitoringMode": "poll", "heartbeatFrequencyMS": 500, "waitQueueTimeoutMS": 3000,
         }  # fmt: skip
         if self._share_of_damage:
             # If the length in a damaged message is too large, the client waits until the timeout.
             options["socketTimeoutMS"] = 30
         with MongoClient(self._peer.name, replicaSet="rs", **options) as client:
-            yield client, commands
+            yield client, checker
 
     def run(self, case_count: int, seconds: float | None = None, first_number: int = 0) -> CampaignResults:
         """Run at most `case_count` cases within the time limit."""
@@ -177,26 +177,26 @@ class MalformedReplies:
         Return the number of the next case.
         """
         try:
-            with silent_stderr(), self.client() as (client, commands):
+            with silent_stderr(), self.client() as (client, checker):
                 while number < end_number:
                     number += 1
                     self.findings.case_count += 1
-                    self._run_case(client, commands, number - 1)
+                    self._run_case(client, checker, number - 1)
                 gc.collect()
-                check_nothing_in_use(client, commands)
+                check_nothing_in_use(client, checker)
         except Violation as violation:
             self.findings.violations.append((number - 1, str(violation)))
         return number
 
-    def _run_case(self, client: MongoClient[Any], commands: CommandEventChecker, number: int) -> None:
+    def _run_case(self, client: MongoClient[Any], checker: CommandEventChecker, number: int) -> None:
         self._rng = rng = random.Random(f"{self.seed}:{number}")
         operation = rng.choice(OPERATIONS)
-        self._remaining_malformed = rng.choice((1, 1, 1, 2, 4))
+        self._malformed_count = rng.choice((1, 1, 1, 2, 4))
         try:
             self.findings.count_outcome(attempt(lambda: operation(client)))
-            self._remaining_malformed = 0
+            self._malformed_count = 0
             if number % _CHECK_INTERVAL == 0:
-                check_nothing_in_use(client, commands)
+                check_nothing_in_use(client, checker)
                 check_correct_reply(client, number)
         except Violation as violation:
             operation_index = OPERATIONS.index(operation)
@@ -206,24 +206,24 @@ class MalformedReplies:
 def check_correct_reply(client: MongoClient[Any], number: int) -> None:
     """Check that the client accepts a correct reply.
 
-    :raises Violation: the client rejects the reply, or returns the reply to a different
+    :raises Violation: the client rejects the reply, or returns a reply that belongs to another
         request.
     """
-    with gevent.Timeout(5, Violation("the client does not use a good server within 5 s")):
+    with gevent.Timeout(5, Violation("the client does not use the server within 5 s")):
         try:
             if client.d.c.find_one({"_id": number}) != {"_id": number}:
-                raise Violation("the operation has returned the reply to another request")
+                raise Violation("the operation has returned a reply that belongs to another request")
         except Violation:
             raise
         except Exception as error:
-            raise Violation(f"a good reply is rejected: {error!r:.300}") from error
+            raise Violation(f"the client rejects a correct reply: {error!r:.300}") from error
 
 
-def hello_message(reply: dict[str, Any], command: dict[str, Any], number: int) -> bytes:
+def hello_message(reply: dict[str, Any], command: dict[str, Any], request_id: int) -> bytes:
     body = encode_document(reply)
     if "$db" in command:
-        return message(body, number)
-    return struct.pack("<iiiiiqii", 36 + len(body), 1, number, 1, 8, 0, 0, 1) + body
+        return message(body, request_id)
+    return struct.pack("<iiiiiqii", 36 + len(body), 1, request_id, 1, 8, 0, 0, 1) + body
 
 
 @contextmanager

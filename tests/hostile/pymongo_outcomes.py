@@ -39,7 +39,7 @@ def main(case_count: int, seed: int) -> Counter[str]:
                 client = pymongo.MongoClient(f"mongodb://{campaign._peer.name}/?replicaSet=rs", **options)
             campaign._rng = rng = random.Random(f"{seed}:{number}")
             operation = rng.choice(OPERATIONS)
-            campaign._remaining_malformed = rng.choice((1, 1, 1, 2, 4))
+            campaign._malformed_count = rng.choice((1, 1, 1, 2, 4))
             if operation not in operations:
                 continue
             try:
@@ -55,7 +55,7 @@ def main(case_count: int, seed: int) -> Counter[str]:
                 outcomes[f"  {type(error).__name__}"] += 1
             else:
                 outcomes["results"] += 1
-            campaign._remaining_malformed = 0
+            campaign._malformed_count = 0
             if number % 50 == 0 and client is not None and not _is_usable(client):
                 outcomes["clients unusable after good replies"] += 1
                 client = None

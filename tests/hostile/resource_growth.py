@@ -17,14 +17,14 @@ _MIN_STEPS = 12  # Minimum number of steps for a computation of the growth.
 _WARM_UP_SHARE = 1 / 3  # Share of the steps, at the beginning of a run, that the regression line omits.
 # Permitted rise of each resource on its regression line, from the end of the warm-up to the end of
 # the run.
-_TOLERANCE = {"memory": 0.03, "descriptors": 1.0, "greenlets": 1.0, "watchers": 1.0, "objects": 2000.0}
+_TOLERANCES = {"memory": 0.03, "descriptors": 1.0, "greenlets": 1.0, "watchers": 1.0, "objects": 2000.0}
 _RELATIVE_RESOURCES = ("memory",)
 _SIGNIFICANCE = 3  # A rise above this number of standard errors is significant.
 
 
 def measure_resources() -> dict[str, float]:
-    """Return the memory of the process in bytes, and the number of descriptors, greenlets, watchers
-    and objects.
+    """Return the memory of the process in bytes, and the numbers of descriptors, greenlets, active
+    watchers and objects.
     """
     with open("/proc/self/statm") as statistics:
         memory = int(statistics.read().split()[1]) * resource.getpagesize()
@@ -38,7 +38,7 @@ def measure_resources() -> dict[str, float]:
 
 
 def _autocorrelation(residuals: list[float]) -> float:
-    """Return the autocorrelation of consecutive values, limited to the range from 0 to 0.95."""
+    """Return the autocorrelation of consecutive residuals, limited to the range from 0 to 0.95."""
     power = sum(residual**2 for residual in residuals)
     return min(max(0.0, sum(map(mul, residuals, residuals[1:])) / power), 0.95) if power else 0.0
 
@@ -54,7 +54,7 @@ class ResourceGrowth:
         self.steps.append(measurements)
 
     def rises(self) -> dict[str, tuple[float, float]]:
-        """Return the rise of each resource since the warm-up, and the standard error of the rise.
+        """Return for each resource its rise since the warm-up, and the standard error of the rise.
 
         The rise of memory is relative: a fraction of the memory at the end of the warm-up. The
         standard error includes the autocorrelation of the residuals.
@@ -62,7 +62,7 @@ class ResourceGrowth:
         steps_after_warm_up = self.steps[int(len(self.steps) * _WARM_UP_SHARE) :]
         steps = range(len(steps_after_warm_up))
         rises = {}
-        for name in _TOLERANCE:
+        for name in _TOLERANCES:
             values = [each[name] for each in steps_after_warm_up]
             unit = (len(steps_after_warm_up) - 1) / (values[0] if name in _RELATIVE_RESOURCES else 1)
             slope, start = linear_regression(steps, values)
@@ -80,13 +80,13 @@ class ResourceGrowth:
         return [
             f"{name} rise by {rise:.3g}"
             for name, (rise, error) in self.rises().items()
-            if rise > max(_TOLERANCE[name], _SIGNIFICANCE * error)
+            if rise > max(_TOLERANCES[name], _SIGNIFICANCE * error)
         ]
 
     def line(self) -> str:
         """Return one line of text with the rise of each resource."""
         if len(self.steps) < _MIN_STEPS:
             return f"no regression line for {len(self.steps)} steps"
-        formats = {name: "{:+.2%}" if name in _RELATIVE_RESOURCES else "{:+.2f}" for name in _TOLERANCE}
+        formats = {name: "{:+.2%}" if name in _RELATIVE_RESOURCES else "{:+.2f}" for name in _TOLERANCES}
         rise_texts = (f"{name} {formats[name].format(rise)}" for name, (rise, _error) in self.rises().items())
         return "rises after the warm-up: " + ", ".join(rise_texts)

@@ -1,10 +1,10 @@
 """Soak test: operations, interruptions, forks and server faults with the garbage collector off.
 
 Each step has a new simulated deployment and a new client. Greenlets (*workers*) run operations of
-each kind. Kills and timeouts interrupt the workers, and the process forks. Faults of the deployment
-are elections, closed connections, malformed replies, frozen or overloaded members, and restarts. At
-the end of each step, all faults end, and the step checks the invariants. The seed and the step number
-determine the random choices of a step, so that a run can continue an earlier run.
+each kind. Kills and timeouts interrupt the workers, and the process forks. The faults of the
+deployment include elections, closed connections, malformed replies, frozen or overloaded members,
+and restarts. At the end of each step, all faults end, and the step checks the invariants. The seed
+and the step number determine the random choices of a step, so that a run can continue an earlier run.
 """
 
 from __future__ import annotations
@@ -144,11 +144,11 @@ class Step:
     def run(self) -> None:
         """Run the workers while the deployment has faults.
 
-        After the workers have ended, end the faults and check the invariants.
+        Then end the faults, wait for the end of the workers, and check the invariants.
 
         :raises Violation: an invariant is violated.
         """
-        self._commands, self._connections = InheritedUseDetector(), PoolEventCounter()
+        self._checker, self._pool_events = InheritedUseDetector(), PoolEventCounter()
         with self._start_deployment() as self.deployment:
             options = {
                 **self.options,
@@ -157,7 +157,7 @@ class Step:
             }  # fmt: skip
             if self.topology != "load-balanced":
                 options["heartbeatFrequencyMS"] = 500
-            client = MongoClient(self.deployment.uri, event_listeners=[self._commands, self._connections], **options)
+            client = MongoClient(self.deployment.uri, event_listeners=[self._checker, self._pool_events], **options)
             self.db = client[self.database]
             with client:
                 self._prepare()
@@ -167,10 +167,10 @@ class Step:
                 except PyMongoError as error:
                     raise Violation(f"an operation fails after the end of all faults: {error!r}") from error
             limit = monotonic() + _CLOSE_GRACE
-            while (faults := self._connections.faults(0)) and monotonic() < limit:
+            while (faults := self._pool_events.faults(0)) and monotonic() < limit:
                 gevent.sleep(0.01)
-            if faults or self._commands.open_commands:
-                raise Violation(f"after close(): {faults}, without end event: {self._commands.open_commands}")
+            if faults or self._checker.open_commands:
+                raise Violation(f"after close(): {faults}, without end event: {self._checker.open_commands}")
         self.db = self.deployment = None  # type: ignore[assignment]
 
     def _start_deployment(self) -> Any:
@@ -285,7 +285,7 @@ class Step:
             totals.update({int(counter): count for counter, count in child_counts.items()})
 
     def _run_child(self, number: int) -> dict[str, Any]:
-        """In a forked child, replace the writing workers, and check the invariants.
+        """In a forked child, kill the writing workers, run new workers, and check the invariants.
 
         :raises Violation: an invariant is violated.
         """
@@ -293,16 +293,16 @@ class Step:
         gevent.killall(list(self._children), block=False)
         reads = (self._read, self._read_all, self._leave_cursor, self._watch)
         gevent.killall([worker for worker, operation in self._greenlets.items() if operation not in reads], block=False)
-        self._commands.mark_forked()
+        self._checker.mark_forked()
         client = self.db.client
         repeat_until_success(lambda: client.admin.command("ping"))
         # Copies of reading workers must continue with new connections and sessions of the child.
         self._wait_for_workers()
         if self.violations:
             raise Violation(f"an inherited reader: {self.violations[0]}")
-        check_nothing_in_use(client, self._commands)
+        check_nothing_in_use(client, self._checker)
         connections_before = sum(stats["total"] for stats in client.pool_stats())
-        self._connections.counts.clear()
+        self._pool_events.counts.clear()
         self._acknowledged, self._pairs, self._attempted, self._acknowledged_counts = set(), [], Counter(), Counter()
         self.interrupt_count = self.operation_count = 0
         self.remaining_interrupts, self._forks_at, self._last_number = _CHILD_INTERRUPTS, [], (number + 1) * 1_000_000
@@ -313,10 +313,10 @@ class Step:
         stored_ids = {each["_id"] for each in repeat_until_success(lambda: list(self.db.facts.find()))}
         if lost_ids := self._acknowledged - stored_ids:
             raise Violation(f"acknowledged writes are lost: {sorted(lost_ids)[:10]}")
-        check_nothing_in_use(client, self._commands)
-        faults = self._connections.faults(sum(stats["total"] for stats in client.pool_stats()) - connections_before)
+        check_nothing_in_use(client, self._checker)
+        faults = self._pool_events.faults(sum(stats["total"] for stats in client.pool_stats()) - connections_before)
         client.close()
-        if used_objects := self._commands.faults_of_child():
+        if used_objects := self._checker.faults_of_child():
             faults.append(f"sessions and cursors of the parent were used: {used_objects[:5]}")
         gevent.sleep(0.01)
         if WorkerObject.alive:
@@ -396,7 +396,7 @@ class Step:
             self.violations.append(f"read {actual}")
 
     def _cursor(self, number: int, batch_size: int) -> Any:
-        """Return a cursor over the unchanged documents.
+        """Return a cursor over the documents that no operation changes.
 
         `number` selects one of three kinds of cursor.
         """
@@ -452,9 +452,9 @@ class Step:
     def _check(self, client: MongoClient[Any]) -> None:
         with Timeout(30, Violation("the client is not usable after the faults")):
             self._check_usable(client)
-        check_nothing_in_use(client, self._commands)
+        check_nothing_in_use(client, self._checker)
         total = sum(stats["total"] for stats in client.pool_stats())
-        if faults := self._connections.faults(total):
+        if faults := self._pool_events.faults(total):
             raise Violation("; ".join(faults))
         stored_ids = {each["_id"] for each in self.db.facts.find()}
         if lost_ids := self._acknowledged - stored_ids:
@@ -464,7 +464,7 @@ class Step:
             if not self._acknowledged_counts[number] <= each["v"] <= self._attempted[number]:
                 bounds = f"{self._acknowledged_counts[number]} acknowledged and {self._attempted[number]} attempted"
                 if self.topology != "standalone" or each["v"] < self._acknowledged_counts[number]:
-                    raise Violation(f"counter {number} is {each['v']}, with {bounds}")
+                    raise Violation(f"counter {number} is {each['v']}, with increments: {bounds}")
         pairs = {each["_id"] for each in self.db.pairs.find()}
         halves = {number for number in pairs if -number not in pairs}
         committed = {number for number, done in self._pairs if done}
@@ -508,7 +508,7 @@ class Soak:
         first_number: int = 0,
         report: Callable[[str], None] = lambda text: None,
     ) -> CampaignResults:
-        """Run steps until the time limit, or until the number of interruptions is `interrupt_limit`.
+        """Run steps until at least `interrupt_limit` interruptions, or until the time limit.
 
         :param first_number: the number of the first step.
         """
@@ -555,7 +555,7 @@ class Soak:
         self.fault_count += step.fault_count
         self.fork_count += step.fork_count
         self.child_interrupt_count += step.child_interrupt_count
-        self.command_count += step._commands.command_count
+        self.command_count += step._checker.command_count
         for outcome, count in step.outcomes.items():
             self.findings.outcomes[outcome] = self.findings.outcomes.get(outcome, 0) + count
         del step

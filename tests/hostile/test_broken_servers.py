@@ -30,7 +30,7 @@ from tests.support.server import (
 )
 from tests.support.wait import eventually
 
-REPLY_FAULTS = {  # Name of a fault -> fault, exception class, and message.
+REPLY_FAULTS = {  # Name of a fault -> fault, exception class, and pattern of the message.
     "closed before the reply": (cut_reply(0), AutoReconnect, "connection closed by the server"),
     "closed inside the header": (cut_reply(10), AutoReconnect, "connection closed by the server"),
     "closed inside the body": (cut_reply(30), AutoReconnect, "connection closed by the server"),
@@ -94,7 +94,7 @@ def check_resources(client, server, lost_session_count):
     sessions.
 
     :param lost_session_count: the number of sessions that `close` does not end. The client discards a
-        session whose connection failed, unless the server may have an open cursor of the session.
+        session whose connection failed, unless the failure was a timeout, or a cursor may be open.
     """
     for pool in client.pool_stats():
         assert (pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0)

@@ -19,7 +19,7 @@ from tests.hostile.malformed_hellos import MalformedHellos, resource_counts
 from tests.hostile.malformed_replies import MalformedReplies
 from tests.hostile.soak import TOPOLOGIES, Soak, Step
 
-# The tests run in real time, because the campaigns fork processes.
+# The tests run in real time, because the soak test forks processes.
 pytestmark = [pytest.mark.long, pytest.mark.real_time]
 
 SEED = 19
@@ -73,7 +73,7 @@ def test_command_line_runs_campaign_and_soak(capsys: pytest.CaptureFixture[str])
     assert "soak standalone: 1 cases, seed 5, 0 violations" in capsys.readouterr().out
 
 
-# The following tests add defects to the driver, and check that a campaign detects the defects.
+# Each following test adds a defect to the driver or to a step. The campaign must detect the defect.
 
 
 def test_campaign_detects_unchecked_reply(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,8 +90,8 @@ def test_campaign_detects_unread_late_reply(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(
         transport, "decode_header", lambda view, at, most, *request_ids: message._HEADER.unpack_from(view, at)
     )
-    monkeypatch.setattr(transport, "read_beginning", _read_without_request_id)
-    # Repeat the campaign until a request reads a late reply, which depends on timing.
+    monkeypatch.setattr(transport, "read_beginning", _read_with_wrong_length)
+    # Repeat the campaign, because only the timing decides whether a request reads a late reply.
     for attempt in range(10):
         results = LateReplies(SEED + attempt, interrupts_per_step=300).run(300)
         if any("got the reply to" in what for _, what in results.violations):
@@ -99,8 +99,8 @@ def test_campaign_detects_unread_late_reply(monkeypatch: pytest.MonkeyPatch) -> 
     pytest.fail(results.report())
 
 
-def _read_without_request_id(view: memoryview) -> tuple[int, ...]:
-    # If the request ID is 0, the driver does not use the fast path, which would check the request ID.
+def _read_with_wrong_length(view: memoryview) -> tuple[int, ...]:
+    # With the wrong message length 0, the driver avoids the fast path, which checks the request ID.
     return (0, *message.read_beginning(view)[1:])
 
 
@@ -117,7 +117,7 @@ def test_soak_detects_unreleased_pinned_connection(monkeypatch: pytest.MonkeyPat
 def test_soak_detects_growth_of_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     retained_lists: list[list[int]] = []
     monkeypatch.setattr(Step, "run", lambda step: retained_lists.extend([] for _ in range(10_000)))
-    monkeypatch.setattr(Step, "_commands", SimpleNamespace(command_count=0), raising=False)
+    monkeypatch.setattr(Step, "_checker", SimpleNamespace(command_count=0), raising=False)
     soak = Soak("standalone", SEED)
     for number in range(20):
         soak._step(number, resource_counts())

@@ -66,7 +66,7 @@ VAULT = "vault.keys"
 DETERMINISTIC = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Deterministic
 
 ALLOWED: tuple[tuple[str, str, str], ...] = (
-    # Permitted findings: the output channel, the name of the secret, and the reason.
+    # Permitted findings: the patterns of the output channel and of the secret name, and the reason.
     ("the local * of collection.py:*", "plaintext", "the local is an argument of the application"),
     ("the * of InvalidDocument", "plaintext", "the error of the package bson has the document that cannot be encoded"),
 )
@@ -84,18 +84,18 @@ def canary() -> Iterator[Canary]:
     with Canary(WATCHED_SECRETS) as searching_canary:
         yield searching_canary
     leaks = [each for each in searching_canary.findings if not is_allowed(each)]
-    assert not leaks, "\n".join(f"{each.secret} in {each.channel}: {each.text!r}" for each in sorted(leaks)[:25])
+    assert not leaks, "\n".join(f"{each.secret_name} in {each.channel}: {each.text!r}" for each in sorted(leaks)[:25])
 
 
 def is_allowed(finding: Any) -> bool:
-    return any(fnmatch(finding.channel, channel) and fnmatch(finding.secret, secret) for channel, secret, _ in ALLOWED)
+    return any(
+        fnmatch(finding.channel, channel_pattern) and fnmatch(finding.secret_name, name_pattern)
+        for channel_pattern, name_pattern, _ in ALLOWED
+    )
 
 
 def collect_error(canary: Canary, use: Callable[[], object]) -> BaseException | None:
-    """Call `use`.
-
-    If `use` raises an exception, search the exception for secrets, and return the exception.
-    """
+    """Call `use`. Search an exception of `use` for secrets. Return the exception, or None."""
     try:
         use()
     except (Exception, gevent.Timeout, gevent.GreenletExit) as error:
@@ -195,14 +195,14 @@ def with_fault(fault: Any) -> Callable[[ScriptedServer, str], None]:
 
 
 def accept_authentication(server: ScriptedServer, mechanism: str) -> None:
-    """Make the server accept the authentication. For SCRAM, an `AuthServer` with the password
-    computes the reply.
+    """Make the server accept the authentication, and require a reauthentication for each `find`. For
+    SCRAM, the server is an `AuthServer`, which computes its replies.
     """
     server.replies["saslStart"] = first_reply(mechanism)
-    done = {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
+    final_reply = {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
     if first_reply(mechanism) is echo:
-        server.replies["saslStart"] = done
-    server.replies["saslContinue"] = done
+        server.replies["saslStart"] = final_reply
+    server.replies["saslContinue"] = final_reply
     server.replies["find"] = {"ok": 0, "code": 391, "errmsg": "ReauthenticationRequired"}
 
 
@@ -239,7 +239,7 @@ def test_authentication_discloses_no_secret(
         with client:
             # Without a timeout, the driver waits minutes for the OIDC login of a human.
             with gmongo.timeout(0.6):
-                for _ in range(2):  # The second operation uses the cached token.
+                for _ in range(2):  # With OIDC, the second operation can use the cached token.
                     collect_error(canary, client.d.c.find_one)
                 collect_error(canary, lambda: client.d.c.insert_one({}))
             collect_interruption_errors(canary, lambda: client.d.c.find_one())
@@ -248,7 +248,7 @@ def test_authentication_discloses_no_secret(
 
 
 def collect_interruption_errors(canary: Canary, use: Callable[[], object]) -> None:
-    """Interrupt calls of `use` by a gevent timeout, by a driver time limit, and by a kill."""
+    """Interrupt `use` by a gevent timeout, a driver time limit and a kill, and search the errors."""
 
     def use_with_timeout() -> None:
         with gevent.Timeout(0.02):

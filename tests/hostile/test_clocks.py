@@ -21,7 +21,7 @@ class ClockOffsets:
         self.monotonic = self.wall = 0.0
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
-        """Add the offsets to the clocks of the driver. The clock of gevent's event loop is unchanged."""
+        """Add the offsets to the driver's clocks. The clock of gevent's event loop is unchanged."""
         monotonic, wall = _clock.monotonic, _clock.time
         patch.setattr("gmongo._clock.monotonic", lambda: monotonic() + self.monotonic)
         patch.setattr("gmongo._clock.time", lambda: wall() + self.wall)

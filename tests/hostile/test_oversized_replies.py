@@ -29,7 +29,7 @@ def nested(depth, kind):
     body = b"\\x05\\0\\0\\0\\0"
     head, size = [], 5
     for _ in range(depth):
-        size += 8 if kind == 3 else 8
+        size += 8
         head.append(struct.pack("<i", size) + bytes([kind]) + b"0\\0")
     return b"".join(reversed(head)) + body + b"\\0" * depth
 

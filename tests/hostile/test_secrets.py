@@ -25,7 +25,7 @@ ENCODED_SECRET = quote_plus(SECRET)
 
 @contextmanager
 def captured_logs() -> Iterator[io.StringIO]:
-    """Yield a stream that receives log records of gmongo and, at the end of the block, all warnings."""
+    """Yield a stream that receives log records of gmongo and, after the block, all warnings."""
     stream, logger = io.StringIO(), logging.getLogger("gmongo")
     handler, level = logging.StreamHandler(stream), logger.level
     handler.setFormatter(logging.Formatter("%(message)s %(structured)s", defaults={"structured": ""}))

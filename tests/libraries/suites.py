@@ -24,8 +24,8 @@ class Suite:
     :ivar in_distribution: True if the source distribution contains the tests.
     :ivar folder: Working directory of the tests, relative to the source folder.
     :ivar runner: Module that runs the tests, and its arguments. If empty, pytest runs the tests.
-    :ivar deployment: Command line options of the simulated deployment. The suites do not use the
-        `mongod` 6.0, because Django's backend needs MongoDB 7.0, and `mongod` creates collections slowly.
+    :ivar deployment: Command line options of the simulated deployment. The suites use no `mongod`
+        6.0, because Django's backend needs MongoDB 7.0, and `mongod` creates collections slowly.
     """
 
     distribution: str

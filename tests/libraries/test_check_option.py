@@ -97,7 +97,7 @@ def report(tmp_path_factory):
 
 
 def without_module(name: str) -> str:
-    """Return the last two parts of a name. In the name of an attribute: the class and the attribute.
+    """Return the last two parts of a name: for an attribute, the class and the attribute.
 
     The tests compare names without modules, because several modules can export the same class.
     """

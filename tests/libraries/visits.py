@@ -18,15 +18,14 @@ class Browser:
     def __init__(self, port: int) -> None:
         self._port = port
 
-    def __call__(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> tuple[int, Any]:
+    def __call__(self, method: str, path: str, body: Any = None, mime: str = "application/json") -> tuple[int, Any]:
         """Send a request, and return the status and the body of the response.
 
-        Decode the body if the body is JSON.
-
-        If the body of an error response is not JSON, return None instead of the body.
+        Decode a body in JSON. If the body of an error response is not JSON, return None instead of
+        the body.
         """
         content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-        head = [f"{method} {path} HTTP/1.0", f"Content-Type: {content_type}", f"Content-Length: {len(content)}", "", ""]
+        head = [f"{method} {path} HTTP/1.0", f"Content-Type: {mime}", f"Content-Length: {len(content)}", "", ""]
         with socket.create_connection(("127.0.0.1", self._port)) as connection:
             connection.sendall("\r\n".join(head).encode() + content)
             response = b"".join(iter(lambda: connection.recv(65536), b""))

@@ -67,7 +67,7 @@ def _create_parser() -> argparse.ArgumentParser:
 def main(arguments: list[str]) -> int:
     """Run the parts that the command line selects.
 
-    Return 1 if a case fails, otherwise 0. Exit with status 2 if the deployment does not permit the run.
+    Return 1 if a case fails, otherwise 0. If the deployment does not permit the run, exit with 2.
     """
     parser = _create_parser()
     options = parser.parse_args(arguments)

@@ -25,8 +25,7 @@ from tests.support.programs import run_python
 CAMPAIGN_PART, MAIN_JOB_PART = "campaign", "main job"
 _OUTAGE_SECONDS = 3.0  # Seconds for which a member is down. An election takes less time.
 _RECOVERY_SECONDS = 60.0  # Seconds in which the deployment must recover after a fault.
-# Seconds in which the servers must end the transactions and cursors of the run.
-_CLEANUP_SECONDS = 10.0
+_CLEANUP_SECONDS = 10.0  # Seconds in which the servers must end the run's transactions and cursors.
 _INTERRUPT_COUNT = 500
 _KEY_NOT_FOUND = 211
 _TOPOLOGIES = {"single": "standalone", "replicaset": "replica-set"}

@@ -136,10 +136,8 @@ def _run_case(
     the driver fails each attempt.
     """
     for attempt in range(1, MAX_ATTEMPTS + 1):
-        document, election_id = (
-            multiply_times(read_document(), 2 ** (attempt - 1)),
-            deployment.election_id(),
-        )
+        document = multiply_times(read_document(), 2 ** (attempt - 1))
+        election_id = deployment.election_id()
         try:
             return Run(deployment, document, document["tests"][index], options).run()
         except Skip:
@@ -192,8 +190,10 @@ def _skip_by_requirements(
 
 
 def _unmet_requirements(alternatives: Sequence[Mapping[str, Any]] | None, properties: DeploymentProperties) -> str:
-    """Return an empty text if the deployment satisfies one of the alternatives.
+    """Return an empty text if the deployment satisfies an alternative, or if no alternative exists.
 
-    Otherwise return the unsatisfied requirements of the alternative with the shortest text.
+    Otherwise choose the alternative with the fewest unsatisfied requirements, and return their text.
     """
-    return "; ".join(min((unmet_requirements(each, properties) for each in alternatives), key=len)) if alternatives else ""
+    return (
+        "; ".join(min((unmet_requirements(each, properties) for each in alternatives), key=len)) if alternatives else ""
+    )

@@ -27,7 +27,12 @@ from tests.support.server import ScriptedReplicaSet, ScriptedServer
 PART = "prose tests"
 _TIME_LIMITS_FILE = "test_prose_time_limits.py"
 _TESTS_FOLDER = Path(__file__).parents[1]
-_TOPOLOGIES = {"standalone": "single", "replica_set": "replicaset", "sharded": "sharded", "load_balanced": "load-balanced"}
+_TOPOLOGIES = {
+    "standalone": "single",
+    "replica_set": "replicaset",
+    "sharded": "sharded",
+    "load_balanced": "load-balanced",
+}
 # Default number of members of a simulated deployment, by kind.
 _MEMBER_COUNTS = {"replica_set": 3, "sharded": 2, "load_balanced": 2}
 
@@ -104,18 +109,8 @@ def run(target: Target, report: Report, name_part: str) -> None:
     """
     target.uri_of_one_mongos()
     files = sorted(map(str, _TESTS_FOLDER.glob("*/test_prose*.py")))
-    options = [
-        "-q",
-        "--no-header",
-        "--tier",
-        "all",
-        "-p",
-        "no:cacheprovider",
-        "--tb=short",
-        "--capture=fd",
-        "-k",
-        name_part,
-    ]
+    options = ["-q", "--no-header", "--tier", "all", "-p", "no:cacheprovider", "--tb=short", "--capture=fd"]
+    options += ["-k", name_part]
     with pytest.MonkeyPatch.context() as patch:
         _replace_deployments(target, patch)
         results = _ResultPlugin(report)

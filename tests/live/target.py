@@ -108,7 +108,7 @@ class Target:
         return self._one_mongos_uri or self.uri
 
     def drop_databases(self) -> None:
-        """Drop the databases of the run, or all non-system databases if the deployment is disposable."""
+        """Drop the databases of the run. If the deployment is disposable, drop all user databases."""
         # Abort open transactions, because a transaction delays the drop of a database by a minute.
         if self.disposable and self.topology == "replicaset":
             self.client.admin.command({"killAllSessions": []})
@@ -132,10 +132,10 @@ class Target:
         """
         if name != self.name:
             raise RefusedError(f"--disposable must name this deployment, {self.name}, and not {name}")
-        foreign_names = sorted(set(self.client.list_database_names()) - SYSTEM_DATABASES)
-        if foreign_names:
+        databases = sorted(set(self.client.list_database_names()) - SYSTEM_DATABASES)
+        if databases:
             raise RefusedError(
-                f"{name} contains databases that would be lost: {', '.join(foreign_names[:5])}. Drop these databases first"
+                f"{name} contains databases that would be lost: {', '.join(databases[:5])}. Drop these databases first"
             )
         self.disposable = True
 

@@ -144,10 +144,10 @@ def test_each_part_reports_difference_of_faulty_server(uri_of_faulty_server: str
 @pytest.mark.long
 @pytest.mark.real_time
 @pytest.mark.parametrize(
-    "deployment_options", [["--standalone"], ["--replica-set", "1"], ["--sharded", "2"], ["--load-balanced", "1"]], ids=str
+    "options", [["--standalone"], ["--replica-set", "1"], ["--sharded", "2"], ["--load-balanced", "1"]], ids=str
 )
-def test_run_on_each_kind_of_disposable_deployment_passes(deployment_options: list[str], tmp_path: Path) -> None:
-    with DeploymentProcess(*deployment_options) as deployment:
+def test_run_on_each_kind_of_disposable_deployment_passes(options: list[str], tmp_path: Path) -> None:
+    with DeploymentProcess(*options) as deployment:
         target = Target(deployment.uri)
         name = target.name
         target.close()

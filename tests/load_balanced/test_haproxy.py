@@ -1,4 +1,4 @@
-"""The application ``examples/load_balanced_app.py`` runs behind the load balancer HAProxy."""
+"""The application ``examples/load_balanced_app.py`` reaches two services through HAProxy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = [
 def services() -> Iterator[Deployment]:
     """Start a load-balanced deployment of two services.
 
-    The tests use HAProxy as the load balancer.
+    The tests use HAProxy instead of the load balancer of the deployment.
     """
     with Deployment.load_balanced(2) as deployment:
         yield deployment
@@ -53,7 +53,7 @@ def shop(uri: str, connect: Any, recorder: Any, service_watch: ServiceWatch) -> 
     return shop
 
 
-def members_by_service(services: Deployment) -> dict[ObjectId, Any]:
+def members_by_service_id(services: Deployment) -> dict[ObjectId, Any]:
     return {member.service_id: member for member in services.members}
 
 
@@ -64,7 +64,7 @@ def test_cursor_or_transaction_stays_on_one_service(
     Pool(10).map(shop.serve_customer, range(40))
     assert sorted(shop.order_numbers()) == list(range(40))
     assert shop.stock.find_one() == {"_id": "piece", "left": 960}
-    assert set(service_watch.command_counts) == set(members_by_service(services))
+    assert set(service_watch.command_counts) == set(members_by_service_id(services))
     assert service_watch.count >= 80
     assert service_watch.on_several_services == []
     assert {command.member for command in services.commands.named("getMore")} == {
@@ -82,22 +82,22 @@ def test_kill_of_service_clears_only_connections_to_service(
     customers += [gevent.spawn_later(0.2 + number / 50, shop.serve_customer, 100 + number) for number in range(30)]
     eventually(lambda: len(service_watch.command_counts) == 2 and sum(customer.ready() for customer in customers) >= 5)
     lost_member, kept_member = services.members
-    kept_connections = _connections_to(shop, kept_member)
-    assert kept_connections and _connections_to(shop, lost_member)
+    kept_connection_ids = _connection_ids_of(shop, kept_member)
+    assert kept_connection_ids and _connection_ids_of(shop, lost_member)
     lost_member.kill()
     gevent.joinall(customers, raise_error=True)
     assert len(shop.order_numbers()) == 60  # each order is stored exactly once
     assert shop.stock.find_one() == {"_id": "piece", "left": 940}
     assert {event.service_id for event in recorder.events_named("PoolCleared")} == {lost_member.service_id}
-    assert kept_connections <= _connections_to(shop, kept_member)
-    assert _connections_to(shop, lost_member) == set()
+    assert kept_connection_ids <= _connection_ids_of(shop, kept_member)
+    assert _connection_ids_of(shop, lost_member) == set()
     assert service_watch.on_several_services == []
     assert connection_uses(shop.client) == {}
     assert shop.client.topology_description.topology_type_name == "LoadBalanced"
     assert not recorder.events_named("HeartbeatStarted")
 
 
-def _connections_to(shop: Shop, member: Any) -> set[int]:
+def _connection_ids_of(shop: Shop, member: Any) -> set[int]:
     """Return the IDs of the connections that the shop's client has to a service."""
     (pool,) = shop.client._topology.pools()
     machine = pool.machine

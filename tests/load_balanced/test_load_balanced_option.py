@@ -101,7 +101,7 @@ def test_load_balanced_client_does_not_poll_srv_records(
     assert dns.name_server.questions.count((SRV_RECORD, "SRV")) == 1
     connect(f"mongodb+srv://{SRV_NAME}/?tls=false&loadBalanced=false").db.c.find_one()
     if option_source == "uri":
-        assert monitor_starts  # A client without load balancing starts the monitor.
+        assert monitor_starts  # A client without load balancing starts the SRV monitor.
 
 
 @pytest.mark.requirement("LB-87", "LB-71")

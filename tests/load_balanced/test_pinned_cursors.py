@@ -1,6 +1,6 @@
 """A cursor pins a connection until the cursor ends, is closed, or is dropped.
 
-``WaitQueueTimeoutError`` reports the purposes of checked-out connections.
+``WaitQueueTimeoutError`` reports the number of checked-out connections for each purpose.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CURSOR_OPENERS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.fixture
 def cursor(client: Any) -> Any:
-    """Return a cursor that has returned two documents, and has eight documents on the server."""
+    """Return a cursor that has returned two of its ten documents."""
     cursor = client.db.c.find(batch_size=2)
     assert (next(cursor), next(cursor)) == ({"_id": 0}, {"_id": 1})
     return cursor
@@ -84,14 +84,14 @@ def test_error_of_kill_cursors_is_ignored_and_releases_pinned_connection(
 def test_dropped_pinned_cursor_is_killed_on_pinned_connection(deployment: Any, client: Any, recorder: Any) -> None:
     cursor = client.db.c.find(batch_size=2)
     next(cursor)
-    pinned_connection = connections_of_commands(deployment, "find")
+    cursor_connections = connections_of_commands(deployment, "find")
     recorder.clear()
     del cursor  # the last reference to the cursor
     assert recorder.events == []
     assert connection_uses(client) == {"cursors": 1}
     collect_garbage()
     eventually(lambda: connection_uses(client) == {})
-    assert connections_of_commands(deployment, "killCursors") == pinned_connection
+    assert connections_of_commands(deployment, "killCursors") == cursor_connections
     assert recorder.lines_starting_with(*PIN_EVENTS) == ["ConnectionCheckedIn"]
 
 
@@ -100,11 +100,11 @@ def test_pinned_connection_ignores_max_idle_time(deployment: Any, connect: Any) 
     client = connect(deployment, maxIdleTimeMS=10, minPoolSize=1)
     cursor = client.db.c.find(batch_size=2)
     next(cursor)
-    pinned_connection = connections_of_commands(deployment, "find")
+    cursor_connections = connections_of_commands(deployment, "find")
     gevent.sleep(0.3)
     assert connection_uses(client) == {"cursors": 1}
     assert len(cursor.to_list()) == 9
-    assert set(connections_of_commands(deployment, "getMore")) == set(pinned_connection)
+    assert set(connections_of_commands(deployment, "getMore")) == set(cursor_connections)
 
 
 @pytest.mark.requirement("LB-51")
@@ -200,11 +200,11 @@ def test_pinned_cursor_or_transaction_raises_after_client_close(client: Any, cur
         next(cursor) if pinned_object == "cursor" else client.db.c.find_one(session=session)
 
 
-def expected_message(max_pool_size: int, cursors: int, transactions: int, other_connections: int) -> str:
+def error_text(max_size: int, cursor_connections: int, transaction_connections: int, other_connections: int) -> str:
     return (
-        f"Timeout waiting for connection from the connection pool. maxPoolSize: {max_pool_size}, "
-        f"connections in use by cursors: {cursors}, connections in use by transactions: {transactions}, "
-        f"connections in use by other operations: {other_connections}"
+        f"Timeout waiting for connection from the connection pool. maxPoolSize: {max_size}, "
+        f"connections in use by cursors: {cursor_connections}, connections in use by transactions: "
+        f"{transaction_connections}, connections in use by other operations: {other_connections}"
     )
 
 
@@ -226,7 +226,7 @@ def test_wait_queue_timeout_error_counts_connections_by_purpose(
     assert connection_uses(client) == {"cursors": 2, "transactions": 1, "other operations": 1}
     with pytest.raises(WaitQueueTimeoutError) as caught:
         client.db.c.find_one()
-    assert caught.value.message == expected_message(4, 2, 1, 1)
+    assert caught.value.message == error_text(4, 2, 1, 1)
     inserter.join()
     transaction_cursor.close()
     session.end_session()

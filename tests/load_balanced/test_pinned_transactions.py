@@ -1,4 +1,4 @@
-"""A load-balanced transaction pins a connection, as a sharded transaction pins a mongos."""
+"""In load-balanced mode, a transaction pins a connection instead of a mongos."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_service_aborts_transaction_whose_pinned_connection_closes(deployment: A
 def test_commit_retries_of_with_transaction_wait_between_attempts(
     deployment: Any, connect: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stop all services in the first transaction, and restart the services in the fifth pause.
+    """Stop all services in the first transaction. Restart them in the fifth pause between attempts.
 
     Without services, the load balancer closes each connection.
     """

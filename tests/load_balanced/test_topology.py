@@ -53,7 +53,7 @@ def test_load_balanced_topology_has_one_server_without_hello_fields(connect: Any
     assert (dict(server.tags), server.all_hosts, server.replica_set_name) == ({}, frozenset(), None)
     assert (server.me, server.primary, server.election_tuple) == (None, None, (None, None))
     assert (server.set_version, server.election_id, server.last_write_date) == (None, None, None)
-    # The wire version equals the default of a new server description.
+    # The maximum wire version is the default of a new server description.
     assert server.max_wire_version == type(server)(server.address).max_wire_version
     description.check_compatible()
 

@@ -1,10 +1,10 @@
-"""``python -m tests.mutations [--only fork,w50]`` runs the named mutations of ``mutations.jsonl``.
+"""``python -m tests.mutations [--only fork,w50]`` runs mutations of ``mutations.jsonl``.
 
-The options ``--random 100 --seed 7 [--only cmap,wire/tls.py]`` run random mutations. Each mutation
-changes a copy of the project. For a named mutation, the program first runs the tests that its row
-names, and then all tests in the folders of these tests. For a random mutation, the program runs
-tests that reach the changed line. The failure of a test does not count if the test also fails
-without a mutation.
+With ``--random 100 --seed 7 [--only cmap,wire/tls.py]``, the program runs random mutations. Each
+mutation changes a copy of the project. For a mutation of ``mutations.jsonl``, the program runs the
+tests that the row names. If these tests pass, the program runs all tests in their folders. For a
+random mutation, the program runs tests that pass without the change and can detect the change. If a
+test of a row also fails without the mutation, the program does not try the mutation.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tests.mutations import named_trials, random_trials
 
 
 def main() -> int:
-    """Run the selected mutations. Return 1 if a mutation survives or cannot run, and 2 if a name is
-    unknown.
+    """Run the selected mutations. Return 0 if tests detect all mutations, 2 if a name is unknown, and
+    otherwise 1.
     """
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="number of parallel mutations")

@@ -44,9 +44,9 @@ _ARITHMETIC: dict[type[ast.operator], str] = {
     ast.BitOr: "&", ast.BitAnd: "|", ast.LShift: ">>", ast.RShift: "<<",
 }  # fmt: skip
 _SWAPPED_FUNCTIONS = {"min": "max", "max": "min", "any": "all", "all": "any"}
-_TYPING_CALLS = {"cast", "TypeVar", "ParamSpec", "NewType"}
-# Calls that are never changed, because a changed argument could send a signal to another process.
-_SIGNAL_CALLS = {"kill", "killpg"}
+_TYPING_FUNCTIONS = {"cast", "TypeVar", "ParamSpec", "NewType"}
+# Functions whose calls never change: a changed argument could send a signal to another process.
+_SIGNAL_FUNCTIONS = {"kill", "killpg"}
 
 
 def _text(node: ast.AST) -> str:
@@ -212,7 +212,7 @@ def list_changes(file: str, source: str) -> list[Change]:
     for line in source.encode().splitlines(keepends=True):
         line_offsets.append(line_offsets[-1] + len(line))
     changes = set()
-    for node in _executable_nodes(ast.parse(source)):
+    for node in _editable_nodes(ast.parse(source)):
         for kind, edits in EDIT_FUNCTIONS.items():
             for place, new in edits(node):
                 start, end = (
@@ -227,15 +227,15 @@ def changes_behaviour(change: Change, source: str) -> bool:
     """Return True if the changed file compiles and behaves differently from the unchanged file."""
     try:
         changed = compile(change.apply(source), change.file, "exec", dont_inherit=True)
-    # The change may remove a statement that a `global` or `nonlocal` statement needs.
+    # The change may remove the only binding of a variable that a `nonlocal` statement names.
     except SyntaxError:
         return False
     return behaviour_of(changed) != behaviour_of(compile(source, change.file, "exec", dont_inherit=True))
 
 
-def _executable_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a node and all nodes below this node, except annotations, docstrings and the contents of
-    f-strings.
+def _editable_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and the nodes below this node. Exclude nodes that a change must not edit, such as
+    annotations, docstrings, imports and f-strings.
     """
     if isinstance(node, (ast.JoinedStr, ast.Import, ast.ImportFrom)):
         return
@@ -247,7 +247,7 @@ def _executable_nodes(node: ast.AST) -> Iterator[ast.AST]:
         return
     if isinstance(node, ast.Assign) and _text(node.targets[0]) in ("__all__", "__slots__"):
         return
-    if isinstance(node, ast.Call) and _text(node.func).rpartition(".")[2] in _SIGNAL_CALLS | _TYPING_CALLS:
+    if isinstance(node, ast.Call) and _text(node.func).rpartition(".")[2] in _SIGNAL_FUNCTIONS | _TYPING_FUNCTIONS:
         return
     yield node
     for name, value in ast.iter_fields(node):
@@ -255,16 +255,16 @@ def _executable_nodes(node: ast.AST) -> Iterator[ast.AST]:
             continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST):
-                yield from _executable_nodes(child)
+                yield from _editable_nodes(child)
 
 
 def behaviour_of(code: CodeType) -> object:
     """Return a value that represents the behaviour of a code object.
 
-    If a change has no effect, the value before the change is equal to the value after the change.
+    If the values of two code objects are equal, the code objects behave in the same way.
 
-    The value omits positions and unused constants, which a code object may contain. For example,
-    Python 3.14 keeps the constant of `while 1`.
+    The value omits source positions and unused constants, which a code object may contain. For
+    example, Python 3.14 keeps the constant of `while 1`.
     """
     instructions = [
         (each.opcode, each.arg if each.opcode not in dis.hasconst else _constant(each.argval))

@@ -23,8 +23,8 @@ class Mutation:
     file.
 
     :param what: the fault that the changed code has.
-    :param tests: test files below ``tests`` without suffix, or IDs of requirements whose tests
-        detect the change. At least one of the selected tests must fail.
+    :param tests: test files (paths below ``tests`` without suffix) and requirement IDs, separated by
+        spaces. At least one of the selected tests must fail.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Mutation:
 
     @property
     def targets(self) -> list[str]:
-        """Return the pytest arguments of the tests that must detect the mutation."""
+        """Return the pytest arguments that select the tests of the mutation."""
         names = self.tests.split()
         return [target for name in names for target in ([f"tests/{name}.py"] if "/" in name else _proofs()[name])]
 

@@ -22,7 +22,7 @@ class Trial:
 
     :ivar area: the subject of the mutation.
     :ivar outcome: one of :data:`OUTCOMES`.
-    :ivar detail: the test that detected the mutation, or the reason why the mutation was not tried.
+    :ivar detail: the detecting test, the reason why the mutation was not tried, or an empty text.
     """
 
     area: str
@@ -35,8 +35,7 @@ class Trial:
 def perform(area: str, mutation: Mutation, root: Path, failing_before: frozenset[str]) -> Trial:
     """Run the tests of one mutation in a copy of the project, and restore the copy.
 
-    :param failing_before: the targets (files or folders of tests) with a test that also fails
-        without a mutation.
+    :param failing_before: the targets (test files or tests) that also fail without a mutation.
     """
     began = monotonic()
 
@@ -64,7 +63,9 @@ def perform(area: str, mutation: Mutation, root: Path, failing_before: frozenset
 
 
 def choose_mutations(selection: Sequence[str]) -> list[tuple[str, Mutation]]:
-    """Return the mutations with the selected names or subjects, or all if `selection` is empty.
+    """Return each mutation whose name or subject is in `selection`, together with its subject.
+
+    If `selection` is empty, return all mutations with their subjects.
 
     :raises ValueError: a name is unknown.
     """
@@ -74,11 +75,8 @@ def choose_mutations(selection: Sequence[str]) -> list[tuple[str, Mutation]]:
     return [(area, each) for area, each in all_pairs if not selection or area in selection or each.name in selection]
 
 
-def find_failing_targets(selected_mutations: Sequence[tuple[str, Mutation]], jobs: int) -> frozenset[str]:
-    """Run the targets of all chosen mutations on the unchanged project.
-
-    Return the targets that contain a failing test.
-    """
+def find_failing_targets(selected_mutations: Sequence[tuple[str, Mutation]], job_count: int) -> frozenset[str]:
+    """Run the targets of the mutations on the unchanged project, and return the failing targets."""
     targets = set()
     for _, mutation in selected_mutations:
         try:
@@ -95,7 +93,7 @@ def find_failing_targets(selected_mutations: Sequence[tuple[str, Mutation]], job
             print(f"failed without a mutation: {target}: {failed}", flush=True)
         return target if failed else ""
 
-    return frozenset(run_in_copies(sorted(targets), jobs, run)) - {""}
+    return frozenset(run_in_copies(sorted(targets), job_count, run)) - {""}
 
 
 def main(options: argparse.Namespace) -> int:

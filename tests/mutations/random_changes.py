@@ -16,12 +16,12 @@ from tests.mutations.change_kinds import Change, changes_behaviour, list_changes
 from tests.mutations.mutation import ROOT
 from tests.mutations.recording import Recording, Test
 
-_MAX_LINE_TESTS = 5  # Maximum number of tests that are chosen for one line.
+_MAX_LINE_TESTS = 5  # Maximum number of tests for each line that only some tests reach.
 # Maximum duration of a fast test in seconds, and maximum number of fast tests.
 _QUICK_SECONDS, _QUICK_COUNT = 0.02, 300
-_PORTION_SECONDS = 5.0  # Total duration in seconds of the tests in a portion. A portion is grouped by file.
+_PORTION_SECONDS = 5.0  # Duration in seconds after which a portion of tests ends.
 _OVERHEAD = 0.01  # Seconds that pytest needs for each test in addition to the duration of the test.
-# Factor by which the cost of a test is higher if its subject is not the changed file.
+# Factor of the cost of a test that tests neither the changed file nor its package.
 _OTHER_SUBJECT_FACTOR = 20
 # Package -> test folder. For other packages, the folder has the name of the package. For top-level
 # modules, the folder is `api`.
@@ -38,8 +38,8 @@ _TEST_FOLDERS = {
     "options": "unit",
     "wire": "tls",
 }
-# Tests that read the source code of all files, and may therefore detect any change.
-_TEXT_TESTS = (
+# Tests that read the source code of all files, and may therefore detect a change of any file.
+_SOURCE_CODE_TESTS = (
     "tests/unit/test_source_rules.py::test_raise_in_exception_handler_has_from_clause",
     "tests/unit/test_source_rules.py::test_overloads_have_parameter_defaults_of_implementation",
 )
@@ -53,7 +53,7 @@ _MODULE_TEST_FILES = ("tests/unit/test_value_classes.py", "tests/unit/test_numbe
 class RandomChange:
     """A change that replaces complete lines. `line` is the number of the first changed line.
 
-    If the file has changed after the change was drawn, `apply` searches for the text of the lines.
+    `apply` searches a file for the text of the old lines, because the file may have been edited.
     """
 
     file: str
@@ -86,7 +86,7 @@ class RandomChange:
 
 
 def files(names: Iterable[str] = ()) -> list[str]:
-    """Return all files of gmongo, or only the given files and the files of the given packages.
+    """Return the paths of all files of gmongo, or only of the given files and packages.
 
     :raises ValueError: a name is unknown.
     """
@@ -147,10 +147,10 @@ def _whole_lines(change: Change, source: str) -> RandomChange:
 def choose_tests(recording: Recording, random_change: RandomChange, seconds: float) -> tuple[list[str], int]:
     """Return the tests to run for a change, and the number of tests that may detect the change.
 
-    The first tests are tests that read all source code. Fast tests follow, sorted by their cost. Then
-    tests of rarely reached lines of the changed function follow, for example of a branch. For a change
-    outside functions, tests in files that import the module replace the tests of rare lines. The other
-    tests that reach the line are at the end, beginning with the cheapest test of each test function.
+    The first tests are tests that read all source code. Fast tests follow, sorted by their cost. For
+    each line of the changed function that only some tests reach, a few of these tests follow. For a
+    change outside functions, tests in files that import the module follow instead. The other tests
+    that reach the changed line are at the end, beginning with the cheapest test of each function.
 
     :param seconds: the maximum total duration of the returned tests.
     """
@@ -176,7 +176,7 @@ def choose_tests(recording: Recording, random_change: RandomChange, seconds: flo
                 random_change.file,
             )
         ]
-    text = [found for name in _TEXT_TESTS if (found := recording.tests.get(name))]
+    text = [found for name in _SOURCE_CODE_TESTS if (found := recording.tests.get(name))]
     if not _is_in_function(random_change.file, random_change.line) and (found := recording.tests.get(_DEFAULTS_TEST)):
         text.append(found)
     quick = [test for test in _sorted_by_cost(tests_of_line, random_change.file) if test.seconds < _QUICK_SECONDS][
@@ -186,7 +186,7 @@ def choose_tests(recording: Recording, random_change: RandomChange, seconds: flo
 
 
 def _limit_duration(tests: Iterable[Test], seconds: float) -> Iterator[str]:
-    """Yield the names of tests in portions. Omit each test that exceeds the remaining `seconds`.
+    """Yield the names of tests in portions. Omit tests that exceed `_MAX_SECONDS` or the time left.
 
     In each portion, the tests of a file are consecutive, because these tests share fixtures.
     """
@@ -244,7 +244,7 @@ def _reaching_tests(recording: Recording, random_change: RandomChange) -> set[Te
         )
     ):
         return set(tests_of_line)
-    lines, names = _statement_at(random_change.file, random_change.line)
+    lines, names = _related_lines_and_names(random_change.file, random_change.line)
     tests = {test for line in lines for test in recording.tests_of_line(random_change.file, line)}
     if tests and lines:
         # The line is in a function head, or the tracer does not report the line. The tests that run
@@ -272,7 +272,7 @@ def _syntax_tree(file: str) -> ast.Module:
 def _traced_lines(file: str) -> frozenset[int]:
     """Return the lines that a tracer can report.
 
-    Lines without an instruction, such as a `continue`, are never reported.
+    A tracer never reports a line without bytecode instructions, such as a line with only `else:`.
     """
 
     def lines(code: CodeType) -> Iterator[int]:
@@ -311,10 +311,10 @@ def _first_body_line(node: ast.FunctionDef | ast.Lambda) -> int:
     return node.body[0].lineno if isinstance(node, ast.FunctionDef) else node.body.lineno
 
 
-def _statement_at(file: str, line: int) -> tuple[range, list[str]]:
-    """Return the lines of the innermost statement or function head at a line.
+def _related_lines_and_names(file: str, line: int) -> tuple[range, list[str]]:
+    """Return lines whose tests may detect a change of `line`, and the names that `line` defines.
 
-    For a statement outside functions, also return the assigned names.
+    Function heads give the lines of the body. Other lines outside functions give only names.
     """
     statement = _innermost_statement(_syntax_tree(file), line)
     if isinstance(statement, ast.FunctionDef):

@@ -23,7 +23,7 @@ class Trial:
 
     :ivar outcome: one of :data:`OUTCOMES`.
     :ivar detail: the test that detected the mutation, the number of tests that passed, or the reason
-        why the mutation was not tried.
+        why no test ran. The text may be empty.
     """
 
     random_change: RandomChange
@@ -71,7 +71,7 @@ def _difference(random_change: RandomChange) -> str:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the requested number of random mutations. Return 1 if a mutation survives or cannot run."""
+    """Run random mutations. Return 0 if tests detect all mutations, and otherwise 1."""
     paths = files(options.only) if options.only else [file for file in files() if not file.startswith("testing/")]
     sources = {file: (ROOT / "gmongo" / file).read_text("utf-8") for file in paths}
     mutations = draw_changes(sources, options.random, options.seed)

@@ -72,8 +72,7 @@ class Recording:
     """The recorded tests.
 
     :ivar tests: the tests that passed, by name.
-    :ivar failed: the names of the tests that failed during the recording, in which the code had no
-        mutation.
+    :ivar failed: the names of the tests that failed in the recording, without a mutation.
     """
 
     tests: dict[str, Test] = field(default_factory=dict)
@@ -88,7 +87,7 @@ class Recording:
         return sorted(self.tests[name] for name in self._tests_by_line(file).get(line, ()) if name)
 
     def tests_of_file(self, file: str) -> list[Test]:
-        """Return the tests that reach any function of a file.
+        """Return the tests that reach any line of a file.
 
         The returned tests may detect changes of code that runs on import.
         """
@@ -113,9 +112,9 @@ class Recording:
 
 
 def updated_lines(reached: Mapping[int, set[str]], before: str, current_source: str) -> dict[int, set[str]]:
-    """Return the tests of each line of a file, after changes of the file.
+    """Return, for each line of `current_source`, the names of the tests that reached the line.
 
-    For a new line, return the tests of the neighbouring lines.
+    For a line that `before` does not contain, return the tests of the neighbouring lines.
     """
     new_numbers = new_line_numbers(before, current_source)
     tests_by_line = {new_numbers[line]: set(tests) for line, tests in reached.items() if line in new_numbers}
@@ -128,13 +127,13 @@ def updated_lines(reached: Mapping[int, set[str]], before: str, current_source: 
 
 @cache
 def new_line_numbers(before: str, after: str) -> dict[int, int]:
-    """Return, for each line that a later version of the text still contains, its new line number."""
+    """Return the new line number by old line number, for all lines that the two texts share."""
     matcher = SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
     return {a + i + 1: b + i + 1 for a, b, size in matcher.get_matching_blocks() for i in range(size)}
 
 
 def record_tests(folders: Iterable[str] = TEST_FOLDERS) -> Recording:
-    """For each folder whose tests have changed, run and record the default tier.
+    """Record the default tier of all test files that have no recording of their current version.
 
     Return one recording of all folders.
     """
@@ -160,7 +159,7 @@ def record_tests(folders: Iterable[str] = TEST_FOLDERS) -> Recording:
 def _add_parts(result: Recording, parts: list[dict[str, Any]], files: Mapping[str, str]) -> None:
     """Add the data of each test file to a recording.
 
-    If several parts contain a test file, use the data of the latest part.
+    If several parts contain the current version of a test file, use the latest part.
     """
     from coverage import CoverageData
 
@@ -202,13 +201,13 @@ def _record(output_folder: Path, targets: list[str], digests: Mapping[str, str])
 
 
 def _digest(path: Path) -> str:
-    """Return the digest of a test file and of the file with its cases."""
+    """Return one digest for a test file and its ``.jsonl`` file of cases."""
     cases = path.with_suffix(".jsonl")
     return hashlib.sha256(path.read_bytes() + (cases.read_bytes() if cases.exists() else b"")).hexdigest()
 
 
 def _recorded_source(part: Path, file: str) -> str:
-    """Return the source code of a file when the recording was made, or an empty text if the file did
+    """Return the source code of a file at the time of the recording, or an empty text if the file did
     not exist.
     """
     path = part / "gmongo" / file

@@ -2,8 +2,8 @@
 
 A mutation is in the file only if two conditions are true:
 
-- No random mutation can make this change. A random mutation (`change_kinds.py`) changes one
-  operator, constant, condition, argument, result, loop, `except` or `finally`, or deletes one
+- No random mutation can make this change. A random mutation (`change_kinds.py`) changes, for
+  example, one operator, constant, condition, argument, loop, `except` or `finally`, or deletes one
   statement.
 - The changed code has a fault that concerns an interleaving of greenlets, a fork, or security (such
   as certificates and secrets).

@@ -33,7 +33,7 @@ _COPIED_PATHS = (
 )  # fmt: skip
 # Environment variable with the path of the file to which the plugin writes.
 _PROGRESS_VARIABLE = "GMONGO_PROGRESS"
-# Environment variable with the path of the file that contains the names of the selected tests.
+# Environment variable with the path of the file that names the selected and the skipped tests.
 _SELECTED_VARIABLE = "GMONGO_WANTED"
 
 
@@ -45,7 +45,7 @@ class NotRun(Exception):
 class Outcome:
     """The outcome of a run of tests with a mutation.
 
-    :ivar failed_test: the first test that failed, or an empty text.
+    :ivar failed_test: the first test that failed or timed out, or an empty text.
     :ivar started_count: the number of tests that were started.
     """
 
@@ -68,7 +68,7 @@ def copy_project(destination: Path) -> Path:
 def run_until_failure(root: Path, targets: Sequence[str], selected_tests: Sequence[str] = ()) -> Outcome:
     """Run tests in a copy of the project until a test fails. Return the outcome.
 
-    A test that times out runs again alone, and must also fail alone.
+    If a test times out, run the test again alone. Ignore the timeout if the test then passes.
 
     :param targets: the files, folders or tests that pytest collects.
     :param selected_tests: the names of the tests to run; empty to run all collected tests.
@@ -86,8 +86,8 @@ def run_until_failure(root: Path, targets: Sequence[str], selected_tests: Sequen
 
 
 def _run(root: Path, targets: Sequence[str], selected_tests: Sequence[str], skipped: Sequence[str]) -> Outcome:
-    progress, names_file = root / "progress", root / "selected_tests"
-    progress.write_text("", "utf-8")
+    progress_file, names_file = root / "progress", root / "selected_tests"
+    progress_file.write_text("", "utf-8")
     names_file.write_text("\n".join([*selected_tests, *(f"not {name}" for name in skipped)]), "utf-8")
     limit = f"--timeout={TEST_TIMEOUT}"
     # With `thread`, pytest-timeout ends the process. With `signal`, pytest-timeout would raise an
@@ -103,7 +103,7 @@ def _run(root: Path, targets: Sequence[str], selected_tests: Sequence[str], skip
             **os.environ,
             "PYTHONPATH": str(root),
             "PYTHONDONTWRITEBYTECODE": "1",
-            _PROGRESS_VARIABLE: str(progress),
+            _PROGRESS_VARIABLE: str(progress_file),
             _SELECTED_VARIABLE: str(names_file),
         },
         stdout=subprocess.PIPE,
@@ -118,17 +118,17 @@ def _run(root: Path, targets: Sequence[str], selected_tests: Sequence[str], skip
         except subprocess.TimeoutExpired:
             process.kill()
             output = ""
-    return outcome_of(process.returncode, progress.read_text("utf-8").splitlines(), output)
+    return outcome_of(process.returncode, progress_file.read_text("utf-8").splitlines(), output)
 
 
-def outcome_of(code: int, progress: Sequence[str], output: str) -> Outcome:
-    """Return the outcome of a run from the exit code of pytest and the lines of the plugin."""
-    started_count = sum(line.startswith("begun ") for line in progress)
-    failed_tests = [line.removeprefix("failed ") for line in progress if line.startswith("failed ")]
+def outcome_of(code: int, progress_lines: Sequence[str], output: str) -> Outcome:
+    """Return the outcome of a run from pytest's exit code and output, and from the plugin's lines."""
+    started_count = sum(line.startswith("begun ") for line in progress_lines)
+    failed_tests = [line.removeprefix("failed ") for line in progress_lines if line.startswith("failed ")]
     if failed_tests:
         return Outcome(failed_tests[0], started_count=started_count)
-    if progress and progress[-1].startswith("begun "):
-        return Outcome(progress[-1].removeprefix("begun "), timed_out=True, started_count=started_count)
+    if progress_lines and progress_lines[-1].startswith("begun "):
+        return Outcome(progress_lines[-1].removeprefix("begun "), timed_out=True, started_count=started_count)
     if code in (0, 5):  # pytest returns exit code 5 if no test was selected
         return Outcome(started_count=started_count)
     if code in (1, 2) or "ImportError while loading conftest" in output:
@@ -156,10 +156,10 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_LIMIT, _MEMORY_LIMIT))
 
 
-def run_in_copies(items: Iterable[Item], jobs: int, run: Callable[[Item, Path], Result]) -> Iterator[Result]:
-    """Call `run` with each item and a copy of the project.
+def run_in_copies(items: Iterable[Item], job_count: int, run: Callable[[Item, Path], Result]) -> Iterator[Result]:
+    """Call `run` with each item and a copy of the project, and yield the results.
 
-    At most `jobs` calls run concurrently, and each call uses its own copy.
+    At most `job_count` calls run concurrently, and each call uses its own copy.
     """
     roots: SimpleQueue[Path] = SimpleQueue()
 
@@ -170,20 +170,18 @@ def run_in_copies(items: Iterable[Item], jobs: int, run: Callable[[Item, Path], 
         finally:
             roots.put(root)
 
-    with TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as executor:
-        for number in range(jobs):
+    with TemporaryDirectory() as folder, ThreadPoolExecutor(job_count) as executor:
+        for number in range(job_count):
             roots.put(copy_project(Path(folder) / str(number)))
         yield from executor.map(run_in_copy, items)
 
 
 class _Plugin:
-    """Pytest plugin that runs only the selected tests, and writes a line at the start and the end of
-    each test.
-    """
+    """Pytest plugin that runs selected tests, and writes a line when a test begins, fails or ends."""
 
-    def __init__(self, progress: str, selected_tests: str) -> None:
-        self._progress = Path(progress)
-        names = Path(selected_tests).read_text("utf-8").splitlines()
+    def __init__(self, progress_file: str, names_file: str) -> None:
+        self._progress_file = Path(progress_file)
+        names = Path(names_file).read_text("utf-8").splitlines()
         self._skipped = {name.removeprefix("not ") for name in names if name.startswith("not ")}
         self._selected = {name: place for place, name in enumerate(names) if not name.startswith("not ")}
 
@@ -206,7 +204,7 @@ class _Plugin:
         self._write(f"ended {nodeid}")
 
     def _write(self, line: str) -> None:
-        with self._progress.open("a", encoding="utf-8") as file:
+        with self._progress_file.open("a", encoding="utf-8") as file:
             print(line, file=file)
 
 

@@ -1,6 +1,6 @@
 """Tests of the code on documentation pages.
 
-Python sessions print the shown output, other code compiles, and imported names of gmongo exist.
+Python sessions print the shown output, other code is valid, and imported names of gmongo exist.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ SESSION_PAGES = [page for page in PAGES if any(">>> from gmongo import" in code 
 
 
 @pytest.mark.parametrize("code", CASES)
-def test_code_compiles_and_its_imports_exist(code: str) -> None:
-    # The test compiles the code inside a function, because the code may contain `return`.
+def test_code_has_valid_syntax_and_its_imports_exist(code: str) -> None:
+    # The code of a page may be the body of a function, for example code with a `return`.
     tree = ast.parse(f"def page():\n{re.sub('^', '    ', code, flags=re.MULTILINE)}\n")
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "gmongo":

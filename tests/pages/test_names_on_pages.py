@@ -36,7 +36,7 @@ def first_column(text: str) -> list[str]:
 
 
 def keys(nested_value: Any) -> Iterator[str]:
-    """Yield all string keys of a value that consists of nested dictionaries and lists."""
+    """Yield the string keys of nested dictionaries and lists, without the suffix ``?``."""
     if isinstance(nested_value, Mapping):
         for key, value in nested_value.items():
             if isinstance(key, str):

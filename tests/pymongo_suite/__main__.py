@@ -3,7 +3,7 @@ real servers.
 
 A test that does not pass with gmongo also runs with PyMongo. If a test passes only with PyMongo, a
 line in ``differences.tsv`` must explain its failure with gmongo. The run fails if the table does not
-explain a failure, or contains an obsolete line.
+explain a failure. A run on all deployments also fails if the table contains an obsolete line.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tests.pymongo_suite.sources import create_renamed_copy, download_tests
 
 _MAX_FILES_OF_JOB = 6
 _FIRST_REPEAT_NUMBER = 100  # Number of the first job that repeats tests. Other jobs have lower numbers.
-_USES_PYMONGO = re.compile("pymongo|gridfs|unified")
-_USES_A_SERVER = re.compile("client_context|IntegrationTest|unified|spec_runner|SpecRunner|MockClient")
+_PYMONGO_PATTERN = re.compile("pymongo|gridfs|unified")
+_SERVER_PATTERN = re.compile("client_context|IntegrationTest|unified|spec_runner|SpecRunner|MockClient")
 _DEFAULT_DEPLOYMENT = next(iter(DEPLOYMENTS))
 """Deployment for tests without a server."""
 
@@ -37,7 +37,7 @@ def files_for_deployment(folder: Path, deployment: str, selected: Sequence[str])
 
     Tests that need no server run on only one deployment.
     """
-    pattern = _USES_PYMONGO if deployment == _DEFAULT_DEPLOYMENT else _USES_A_SERVER
+    pattern = _PYMONGO_PATTERN if deployment == _DEFAULT_DEPLOYMENT else _SERVER_PATTERN
     paths = [
         *sorted((folder / "test").glob("test_*.py")),
         *sorted((folder / "test" / "mockupdb").glob("test_*.py")),
@@ -150,9 +150,7 @@ def _outcome_column(name: str, results: Results, deployment: str, table: Mapping
 
 
 def report(results: Results, table: Mapping[str, differences.Difference]) -> Iterator[str]:
-    """Yield the lines of two tables with the outcomes of gmongo: for each deployment, and for each
-    file.
-    """
+    """Yield the lines of two tables that count the outcomes with gmongo by deployment and by file."""
     by_file: dict[str, Counter[str]] = {}
     by_deployment: dict[str, Counter[str]] = {}
     for driver, deployment in results:

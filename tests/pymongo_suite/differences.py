@@ -131,11 +131,11 @@ def obsolete_tests(
     return sorted((set(table) & set(passed_tests)) - set(differing_tests))
 
 
-def unknown_tests(outcomes: Iterable[str], table: Iterable[str]) -> list[str]:
+def unknown_tests(executed_tests: Iterable[str], table: Iterable[str]) -> list[str]:
     """Return the tests in the table that belong to an executed file, but do not exist in this file.
 
-    :param outcomes: Names of all executed tests.
+    :param executed_tests: Names of all executed tests.
     """
-    names = set(outcomes)
+    names = set(executed_tests)
     files = {file_of(name) for name in names}
     return sorted(test for test in table if file_of(test) in files and test not in names)

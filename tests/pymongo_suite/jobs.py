@@ -27,7 +27,7 @@ SIMULATED = tuple(name for name in DEPLOYMENTS if name != "mongod")
 
 _HERE = Path(__file__).parent
 _ROOT = _HERE.parents[1]
-# Without a replica set, a retry after a state change error waits for the next heartbeat, up to 10 s.
+# The timeout is long: after a state change error, a retry without a replica set waits up to 10 s.
 _JOB_TIMEOUT = 1800
 """Timeout of one job in seconds."""
 
@@ -66,16 +66,16 @@ class Job:
         """Return the name of the job for file names and messages."""
         return f"{self.driver} {self.deployment} {self.number}".replace(" ", "-")
 
-    def run(self, tests: Path, output: Path) -> dict[str, Outcome]:
+    def run(self, folder: Path, output: Path) -> dict[str, Outcome]:
         """Run the tests, and return their outcomes, keyed by the names of the tests.
 
-        :param tests: Folder with PyMongo's package ``test``.
+        :param folder: Folder with PyMongo's package ``test``.
         :param output: Folder to which the job writes its log and report.
         :raises RuntimeError: The job has timed out, or has not written a report.
         """
         report = output / f"{self.name}.xml"
         report.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "pytest", "-c", str(_HERE / "suite.ini"), "--rootdir", str(tests)]
+        command = [sys.executable, "-m", "pytest", "-c", str(_HERE / "suite.ini"), "--rootdir", str(folder)]
         command += [f"--junitxml={report}", *self.files]
         with (
             DEPLOYMENTS[self.deployment]() as deployment,
@@ -84,7 +84,7 @@ class Job:
             try:
                 subprocess.run(
                     command,
-                    cwd=tests,
+                    cwd=folder,
                     env=self._environment(deployment, output),
                     stdout=log,
                     stderr=subprocess.STDOUT,

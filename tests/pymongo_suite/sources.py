@@ -18,7 +18,7 @@ PREFIX = "real"
 
 _PACKAGES = ("pymongo", "gridfs")
 _PACKAGE = r"(?=(?:pymongo|gridfs)\b(?!\.errors))"
-# Pattern for the package name in imports and attribute accesses, but not in strings. The name
+# Pattern for the position before a package name in code, but not in strings. The name
 # `pymongo.errors` is not renamed, so that functions of the copy raise the errors of the stand-in.
 _NAME_PATTERN = re.compile(rf"""(?<=from ){_PACKAGE}|(?<=import ){_PACKAGE}|(?<![\w."'`]){_PACKAGE}(?=\w+\.\w)""")
 

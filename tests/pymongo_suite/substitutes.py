@@ -188,5 +188,5 @@ def install_substitutes() -> None:
         )
         monitoring.__dict__[name] = tuple(each for each in event_classes if isinstance(each, type))
     metadata: dict[str, Any] = importlib.import_module(f"{PREFIX}pymongo.pool_options")._METADATA
-    metadata.clear()  # handshake tests expect that a client sends the metadata in the dictionary
+    metadata.clear()  # handshake tests expect that a client sends the content of this dictionary
     metadata.update(client_metadata(None))

@@ -1,4 +1,4 @@
-"""A closed or dropped client releases all resources. No greenlet of an idle client polls."""
+"""A closed or dropped client releases all resources. Monitors do not run between checks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def count_driver_greenlets() -> int:
 
 
 def count_watchers() -> int:
-    """Return the number of active event loop watchers, including watchers with ``ref=False``."""
+    """Return the number of active timer, I/O and async watchers, even watchers with ``ref=False``."""
     loop = gevent.get_hub().loop
     samples = [loop.timer(1), loop.io(0, 1), loop.async_()]
     kinds = {type(sample) for sample in samples}
@@ -39,8 +39,8 @@ def count_watchers() -> int:
 
 
 def count_resources() -> tuple[int, int, int, int]:
-    """Return the numbers of driver greenlets, file descriptors, active watchers, and watchers with
-    ``ref=True``.
+    """Return the numbers of driver greenlets, file descriptors, active watchers, and active
+    watchers with ``ref=True``.
     """
     gc.collect()
     return count_driver_greenlets(), len(os.listdir("/proc/self/fd")), count_watchers(), gevent.get_hub().loop.activecnt
@@ -50,7 +50,7 @@ def count_resources() -> tuple[int, int, int, int]:
 @pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polling"])
 @pytest.mark.parametrize("closes_clients", [True, False], ids=["closed", "dropped"])
 def test_closed_or_dropped_clients_release_all_resources(streams: bool, closes_clients: bool) -> None:
-    """Half of the clients run an operation. The remaining clients end during discovery."""
+    """Close or drop one half of the clients after an operation, the other half during discovery."""
 
     def use_new_client(number: int) -> None:
         client: Any = MongoClient(replica_set.members[0].name, replicaSet="scripted", minPoolSize=1)
@@ -108,21 +108,21 @@ def test_close_publishes_all_events_without_greenlet_switch(connect: Any, stream
 def test_close_during_check_publishes_last_events_in_order(
     connect: Any, stream_server: ScriptedServer, recorder: Any, stage: str
 ) -> None:
-    """Check the order of the last events: end of the cancelled check, close of the pool, close of
-    the server, close of the topology."""
+    """Check that the last events concern the cancelled check, the pool, the server and the topology,
+    in this order."""
     stream_server.fail("handshake", *[send_no_reply] * (stage == "handshake"))
     client = connect(stream_server, heartbeatFrequencyMS=60_000)
     if stage == "hello":
         eventually(lambda: awaitable_hellos(stream_server))
     else:
         stream_server.wait_for("handshake")
-    pending = "HeartbeatStarted awaited" if stage == "hello" else "HeartbeatStarted"
-    assert recorder.lines_starting_with("Heartbeat")[-1] == pending
+    pending_event = "HeartbeatStarted awaited" if stage == "hello" else "HeartbeatStarted"
+    assert recorder.lines_starting_with("Heartbeat")[-1] == pending_event
     recorder.clear()
     client._topology.close()
     wait_for_absent_events()
     assert recorder.event_lines == [
-        pending.replace("Started", "Failed"),
+        pending_event.replace("Started", "Failed"),
         "PoolClosed",
         "ServerClosed",
         "TopologyDescriptionChanged Unknown",

@@ -36,11 +36,11 @@ def test_hello_determines_server_type(hello: dict[str, Any], server_type: str) -
     assert server.is_readable == (server_type in WRITABLE_SERVER_TYPES | {"RSSecondary"})
     assert server.mongos == (server_type == "Mongos")
     assert not server.retryable_writes_supported
-    with_sessions = ServerDescription(A, {**hello, "logicalSessionTimeoutMinutes": 30})
-    assert with_sessions.retryable_writes_supported == (server_type in {"Mongos", "RSPrimary"})
+    server_with_sessions = ServerDescription(A, {**hello, "logicalSessionTimeoutMinutes": 30})
+    assert server_with_sessions.retryable_writes_supported == (server_type in {"Mongos", "RSPrimary"})
 
 
-# Rows: a hello field, an attribute of the server description, their values, and the default of the attribute.
+# Rows: hello field, attribute of the server description, values of both, default of the attribute.
 HELLO_FIELD_CASES: list[tuple[str, str, Any, Any, Any]] = [
     ("tags", "tags", {"dc": "x"}, {"dc": "x"}, {}),
     ("setName", "replica_set_name", "rs", "rs", None),
@@ -88,7 +88,7 @@ def test_server_description_has_round_trip_times_and_error() -> None:
     assert "rtt: 0.5, error=OSError('gone')" in repr(server) and "error" not in repr(ServerDescription(A))
 
 
-# Hello fields that make server descriptions unequal.
+# Each element contains hello fields that make a server description unequal to the others.
 DIFFERENT_FIELDS = [row["fields"] for row in rows(__file__, "different fields")]
 
 
@@ -134,14 +134,14 @@ def test_topology_has_known_servers_and_common_wire_version() -> None:
     assert topology.common_wire_version == 21
     assert (topology.heartbeat_frequency, topology.srv_max_hosts) == (10.0, 0)
     assert topology.has_known_servers and topology.has_readable_server() and topology.has_writable_server()
-    without_primary = topology.reset_server(A)
-    assert (without_primary.topology_type_name, hosts_of(without_primary.known_servers)) == (
+    topology_without_primary = topology.reset_server(A)
+    assert (topology_without_primary.topology_type_name, hosts_of(topology_without_primary.known_servers)) == (
         "ReplicaSetNoPrimary",
         ["b"],
     )
-    assert not without_primary.has_writable_server() and not without_primary.has_readable_server()
-    assert without_primary.has_readable_server(Secondary()) and without_primary.has_known_servers
-    for reset in (topology.reset(), without_primary.reset()):
+    assert not topology_without_primary.has_writable_server() and not topology_without_primary.has_readable_server()
+    assert topology_without_primary.has_readable_server(Secondary()) and topology_without_primary.has_known_servers
+    for reset in (topology.reset(), topology_without_primary.reset()):
         assert reset.topology_type_name == "ReplicaSetNoPrimary"
         assert not reset.known_servers and not reset.has_known_servers
         assert reset.server_descriptions().keys() == topology.server_descriptions().keys()
@@ -177,14 +177,14 @@ def test_apply_selector_returns_selected_servers() -> None:
 )
 def test_session_timeout_is_shortest_timeout_of_data_bearing_servers(minutes: Any, shortest: int | None) -> None:
     servers = [
-        member_description(host, **kind, **({} if time is None else {"logicalSessionTimeoutMinutes": time}))
-        for host, kind, time in zip("ab", ({"isWritablePrimary": True}, {"secondary": True}), minutes, strict=True)
+        member_description(host, **hello, **({} if timeout is None else {"logicalSessionTimeoutMinutes": timeout}))
+        for host, hello, timeout in zip("ab", ({"isWritablePrimary": True}, {"secondary": True}), minutes, strict=True)
     ]
     topology: TopologyDescription = topology_with(*servers)
     assert topology.logical_session_timeout_minutes == shortest
     assert topology.session_usable_seconds == (float("inf") if shortest is None else (shortest - 1) * 60)
-    with_arbiter = topology_with(servers[0], member_description("b", arbiterOnly=True))
-    assert with_arbiter.logical_session_timeout_minutes == minutes[0]
+    topology_with_arbiter = topology_with(servers[0], member_description("b", arbiterOnly=True))
+    assert topology_with_arbiter.logical_session_timeout_minutes == minutes[0]
 
 
 @pytest.mark.parametrize("time_zone", ["UTC", "Asia/Tokyo", "America/New_York"])

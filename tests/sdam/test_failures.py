@@ -39,7 +39,7 @@ FAILURES = {
 def test_failed_check_publishes_events_in_order(
     connect: Any, poll_server: ScriptedServer, recorder: Any, failure: str
 ) -> None:
-    cause_failure, error = FAILURES[failure]
+    cause_failure, error_class = FAILURES[failure]
     client = connect(poll_server, heartbeat_interval=0.05, connectTimeoutMS=50)
     recorder.wait_for("HeartbeatSucceeded", 2)
     (monitor_connection,) = poll_server.peers
@@ -57,8 +57,8 @@ def test_failed_check_publishes_events_in_order(
         "TopologyDescriptionChanged Single",
         "PoolCleared interrupting" if failure == "timeout" else "PoolCleared",
     ]
-    assert isinstance(recorder.events_named("HeartbeatFailed")[0].reply, error)
-    assert isinstance(recorder.events_named("ServerDescriptionChanged")[0].new_description.error, error)
+    assert isinstance(recorder.events_named("HeartbeatFailed")[0].reply, error_class)
+    assert isinstance(recorder.events_named("ServerDescriptionChanged")[0].new_description.error, error_class)
     assert states[0] == "paused"
     eventually(lambda: monitor_connection not in poll_server.peers)
     poll_server.hello_edit = None
@@ -135,13 +135,13 @@ def test_command_error_in_handshake_marks_server_unknown_without_check(
 def test_network_error_of_operation_cancels_check(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
     client = connect(stream_server, heartbeatFrequencyMS=60_000, retryReads=False)
     eventually(lambda: awaitable_hellos(stream_server))
-    old = streaming_connection_number(stream_server)
+    old_number = streaming_connection_number(stream_server)
     recorder.clear()
     stream_server.fail("find", cut_reply(0))
     with pytest.raises(AutoReconnect):
         client.db.c.find_one()
     recorder.wait_for("HeartbeatFailed awaited")
-    eventually(lambda: old not in stream_server.peers)
+    eventually(lambda: old_number not in stream_server.peers)
     wait_for_absent_events()
     assert recorder.lines_starting_with("Heartbeat") == ["HeartbeatFailed awaited"]
     assert recorder.lines_starting_with("ServerDescription", "PoolCleared") == [

@@ -131,7 +131,7 @@ def test_checks_of_monitor_do_not_use_pool_connections(connect: Any, server: Scr
 @pytest.mark.requirement("SM-19", "SM-20")
 @pytest.mark.usefixtures("quick_checks")
 def test_monitors_omit_authentication(connect: Any, server: ScriptedServer, recorder: Any) -> None:
-    """Check also that connections of operations authenticate."""
+    """Check that only the connections of operations authenticate."""
     client = connect(
         server, heartbeat_interval=0.02, username="user", password="password", serverSelectionTimeoutMS=500
     )
@@ -142,8 +142,8 @@ def test_monitors_omit_authentication(connect: Any, server: ScriptedServer, reco
     monitor_connections = {each.connection for each in server.received}
     with pytest.raises(PyMongoError):
         client.db.c.find_one()  # fails, because the scripted server has no users
-    others = [each for each in server.received if each.connection not in monitor_connections]
-    assert AUTHENTICATION_FIELDS & {field for each in others for field in each.command}
+    other_requests = [each for each in server.received if each.connection not in monitor_connections]
+    assert AUTHENTICATION_FIELDS & {field for each in other_requests for field in each.command}
 
 
 def count_monitors() -> int:
@@ -184,7 +184,7 @@ def test_monitors_follow_replica_set_members(connect: Any, replica_set: Scripted
 @pytest.mark.usefixtures("quick_checks")
 @pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polling"])
 def test_frozen_member_does_not_delay_checks_of_other_members(connect: Any, recorder: Any, streams: bool) -> None:
-    """Check that the checks of the other members continue while one member replies to no check."""
+    """Freeze one member, and expect that the checks of the other members succeed."""
     with ScriptedReplicaSet(streams=streams) as replica_set:
         frozen, *others = replica_set.members[::-1]
         client = connect(

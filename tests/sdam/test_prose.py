@@ -11,9 +11,9 @@ from gmongo.errors import ServerSelectionTimeoutError
 from tests.support.server import ScriptedServer
 
 
-def make_failing_hello_edit(times: int) -> Any:
-    """Return a ``hello_edit`` function that replaces the next `times` hello replies by errors."""
-    remaining = [times]
+def make_failing_hello_edit(error_count: int) -> Any:
+    """Return a ``hello_edit`` function that replaces the next `error_count` replies by errors."""
+    remaining = [error_count]
 
     def replace_reply(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
         remaining[0] -= 1
@@ -26,10 +26,7 @@ def make_failing_hello_edit(times: int) -> Any:
 def test_monitor_waits_half_a_second_after_failed_checks(
     connect: Any, poll_server: ScriptedServer, recorder: Any
 ) -> None:
-    """Check the pause after failed checks.
-
-    Only two checks fail, instead of five as in the specification.
-    """
+    """Run the prose test of the pause after failed checks with two failed checks instead of five."""
     poll_server.hello_edit = make_failing_hello_edit(2)
     client = connect(poll_server, directConnection=True)
     started = gevent.get_hub().loop.now()

@@ -1,4 +1,4 @@
-"""Checks and a second monitor connection measure round trip times."""
+"""Tests of round trip times, which handshakes, polling monitors and RTT monitors measure."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ pytestmark = [pytest.mark.usefixtures("quick_checks"), pytest.mark.real_time]
 
 
 def commands_of_rtt_connection(server: ScriptedServer) -> list[str]:
-    """Return the names of the commands on the connection of the round trip time (RTT) monitor."""
+    """Return the names of the commands that the round trip time (RTT) monitor has sent."""
     (number, *_) = [each.connection for each in server.received if each.command in plain_hellos(server)]
     return [next(iter(each.command)) for each in server.received if each.connection == number]
 
 
 @pytest.mark.requirement("SM-77", "SM-78", "SM-122")
 def test_average_round_trip_time_is_weighted_and_minimum_is_of_last_10_samples() -> None:
-    """Check also that a negative sample counts as zero."""
+    """A negative sample counts as zero."""
     times = RoundTripTime()
     assert (times.average, times.minimum) == (None, 0.0)
     times.add_sample(1.0)
@@ -53,9 +53,9 @@ def test_handshake_is_first_round_trip_sample(connect: Any, poll_server: Scripte
 
     poll_server.hello_edit = delay_reply
     connect(poll_server)
-    new = recorder.wait_for("ServerDescriptionChanged").new_description
-    assert new.round_trip_time >= 0.045
-    assert new.min_round_trip_time == 0
+    description = recorder.wait_for("ServerDescriptionChanged").new_description
+    assert description.round_trip_time >= 0.045
+    assert description.min_round_trip_time == 0
 
 
 @pytest.mark.requirement("SM-72")

@@ -32,7 +32,7 @@ class CountingSelector:
 
 
 class ChangingSelector(CountingSelector):
-    """A server selector that causes a topology change during the second call."""
+    """A server selector that changes the topology in its second call, then accepts all servers."""
 
     change: Any = None
 

@@ -22,7 +22,7 @@ def replica_set() -> Iterator[Any]:
 
 @pytest.fixture
 def client(replica_set: Any) -> Iterator[WireClient]:
-    """Return a client that sends wire messages to the primary without the driver."""
+    """Connect to the primary with a :class:`WireClient`, which does not use the driver."""
     with WireClient(replica_set.members.primary.address) as client:
         yield client
 
@@ -60,11 +60,11 @@ def test_restarted_server_has_new_process_id() -> None:
 
 @pytest.mark.requirement("SM-45", "SM-53", "SM-54")
 def test_stepdown_ends_awaitable_hello_immediately(replica_set: Any, client: WireClient) -> None:
-    known = current_topology_version(client)
-    client.send(awaitable_hello(known))
+    known_version = current_topology_version(client)
+    client.send(awaitable_hello(known_version))
     replica_set.members.primary.step_down()
     reply, more = client.receive()
-    assert reply["topologyVersion"] == {**known, "counter": known["counter"] + 1}
+    assert reply["topologyVersion"] == {**known_version, "counter": known_version["counter"] + 1}
     assert not more
 
 
@@ -78,12 +78,12 @@ def test_awaitable_hello_with_missing_field_is_rejected(client: WireClient, fiel
 
 @pytest.mark.requirement("SM-55", "SM-56", "SM-57")
 def test_server_streams_hello_replies_without_further_requests(replica_set: Any, client: WireClient) -> None:
-    known = current_topology_version(client)
-    client.stream(awaitable_hello(known))
+    known_version = current_topology_version(client)
+    client.stream(awaitable_hello(known_version))
     replica_set.members.primary.step_down()
     replies = [client.receive() for _ in range(2)]
     assert [more for _reply, more in replies] == [True, True]
-    assert [reply["topologyVersion"]["counter"] - known["counter"] for reply, _more in replies] == [
+    assert [reply["topologyVersion"]["counter"] - known_version["counter"] for reply, _more in replies] == [
         1,
         2,
     ]
@@ -91,7 +91,7 @@ def test_server_streams_hello_replies_without_further_requests(replica_set: Any,
 
 @pytest.mark.requirement("SM-58")
 def test_error_reply_ends_stream_of_hello_replies(client: WireClient) -> None:
-    known = current_topology_version(client)
+    known_version = current_topology_version(client)
     client.run(
         {
             "configureFailPoint": "failCommand",
@@ -99,6 +99,6 @@ def test_error_reply_ends_stream_of_hello_replies(client: WireClient) -> None:
             "data": {"failCommands": ["hello"], "errorCode": 91},
         }
     )
-    client.stream(awaitable_hello(known))
+    client.stream(awaitable_hello(known_version))
     reply, more = client.receive()
     assert (reply["ok"], reply["code"], more) == (0, 91, False)

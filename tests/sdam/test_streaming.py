@@ -54,8 +54,8 @@ def _prepare_member_of_other_set(replica_set: ScriptedReplicaSet) -> tuple[str, 
 
 
 def _prepare_stale_primary(replica_set: ScriptedReplicaSet) -> tuple[str, dict[str, Any]]:
-    old = {"isWritablePrimary": True, "ismaster": True, "secondary": False, "electionId": ObjectId(bytes(12))}
-    replica_set.members[1].hello_edit = lambda _command, reply: {**reply, **old}
+    stale_fields = {"isWritablePrimary": True, "ismaster": True, "secondary": False, "electionId": ObjectId(bytes(12))}
+    replica_set.members[1].hello_edit = lambda _command, reply: {**reply, **stale_fields}
     return ",".join(member.name for member in replica_set.members), {"replicaSet": "scripted"}
 
 
@@ -105,7 +105,7 @@ def test_monitor_repeats_hello_if_server_sends_only_one_reply(
         assert awaitable_hellos(stream_server)[-1]["topologyVersion"] == stream_server.topology_version
         stream_server.changed()
     recorder.wait_for("HeartbeatSucceeded awaited", 4)
-    assert len(stream_server.commands("handshake")) == 2  # by the monitor and the RTT monitor
+    assert len(stream_server.commands("handshake")) == 2  # one by the monitor, one by the RTT monitor
 
 
 @pytest.mark.requirement("SM-63", "SM-114")
@@ -161,15 +161,15 @@ def test_monitor_streams_on_new_connection_after_failure(
 ) -> None:
     connect(stream_server, heartbeat_interval=0.5)
     eventually(lambda: awaitable_hellos(stream_server) and len(stream_server.commands("handshake")) == 2)
-    old = streaming_connection_number(stream_server)
+    old_number = streaming_connection_number(stream_server)
     cause_failure(stream_server)
     recorder.wait_for("HeartbeatFailed awaited")
     stream_server.hello_edit = None
-    eventually(lambda: old not in stream_server.peers)
-    eventually(lambda: streaming_connection_number(stream_server) != old)
-    new = streaming_connection_number(stream_server)
-    assert [each.name for each in stream_server.received if each.connection == new] == ["handshake", "hello"]
-    assert [each.name for each in stream_server.received if each.connection == old] == ["handshake", "hello"]
+    eventually(lambda: old_number not in stream_server.peers)
+    eventually(lambda: streaming_connection_number(stream_server) != old_number)
+    new_number = streaming_connection_number(stream_server)
+    assert [each.name for each in stream_server.received if each.connection == new_number] == ["handshake", "hello"]
+    assert [each.name for each in stream_server.received if each.connection == old_number] == ["handshake", "hello"]
 
 
 def test_server_monitoring_mode_auto_polls_on_aws_lambda(monkeypatch: pytest.MonkeyPatch) -> None:

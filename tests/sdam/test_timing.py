@@ -30,8 +30,8 @@ class CheckTimes(ForwardingHeartbeatListener):
         (self.start_times if short_name(event) == "HeartbeatStarted" else self.end_times).append(_clock.monotonic())
 
     def wait_for_pauses(self, count: int) -> list[float]:
-        """Wait for `count` pauses. Return the seconds from the end of each check to the start of the
-        next check.
+        """Wait for `count` pauses between checks. Return the seconds from the end of each check to
+        the start of the next check.
         """
         eventually(lambda: len(self.start_times) > count)
         return [start - end for end, start in zip(self.end_times, self.start_times[1:], strict=False)]
@@ -83,7 +83,7 @@ def test_heartbeat_interval_starts_at_end_of_slow_check(connect: Any, poll_serve
 @pytest.mark.requirement("SM-05", "SM-24", "SM-120")
 @pytest.mark.usefixtures("quick_checks")
 def test_server_selection_without_suitable_server_requests_check(connect: Any, poll_server: ScriptedServer) -> None:
-    """Check that an operation requests a check. The heartbeat interval is longer than the test."""
+    """Use a heartbeat interval longer than the test, so that only an operation can cause a check."""
     poll_server.hello_extra = {"setName": "s", "isWritablePrimary": False, "ismaster": False, "secondary": True}
     poll_server.hello_extra |= {"hosts": [poll_server.name], "me": poll_server.name, "setVersion": 1}
     client = connect(poll_server, replicaSet="s")
@@ -136,7 +136,7 @@ def test_requested_checks_are_at_least_500_ms_apart(connect: Any, poll_server: S
 @pytest.mark.requirement("SM-104", "SM-105")
 @pytest.mark.usefixtures("quick_checks")
 def test_failed_server_is_checked_again_only_on_request(connect: Any, recorder: Any) -> None:
-    """Check that an operation requests a check. The heartbeat interval is longer than the test."""
+    """Use a heartbeat interval longer than the test: only an operation can cause a second check."""
     with ScriptedServer() as server:
         server.stop()
         client = connect(server, serverSelectionTimeoutMS=30)

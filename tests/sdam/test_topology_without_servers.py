@@ -1,6 +1,4 @@
-"""A topology without real servers: effects of check results, of operations and of forks on the
-topology.
-"""
+"""How check results, operations and forks affect a topology that is not connected to any server."""
 
 from __future__ import annotations
 
@@ -49,12 +47,12 @@ def open_topology(uri: str) -> Topology:
 
 
 class MonitorOwner:
-    """The owner of a monitor. Unlike `object`, the class supports weak references."""
+    """The owner of a monitor. Unlike instances of `object`, its instances support weak references."""
 
 
 @pytest.fixture
 def monitor() -> Iterator[Monitor]:
-    """Return a monitor whose greenlet does not run."""
+    """Yield a monitor whose greenlet does not run, and keep the owner of the monitor alive."""
     owner: Any = MonitorOwner()
     yield Monitor(A, ClientOptions("mongodb://a/", None, {}).topology(), Mock(), owner)
 

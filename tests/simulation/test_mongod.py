@@ -1,7 +1,7 @@
 """Tests of real servers that ``gmongo.testing`` starts.
 
-After each test, no process and no file of a server remains. If a server cannot start, the error
-text says how to correct the cause.
+Several tests check that no file of a server remains, and that the error of a failed start says how to
+correct the cause.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests that the documentation page and the code list equal sets of unsupported constructs."""
+"""Tests that the documentation page and the code agree with the table of unsupported constructs."""
 
 from __future__ import annotations
 

@@ -122,8 +122,8 @@ class TestTimers:
         assert virtual_clock.monotonic() == before
 
     def test_delayed_data_at_socket_is_read_before_timeout(self, virtual_clock, monkeypatch):
-        # The replaced `sleep` sends the data while the virtual loop waits for data that a
-        # busy machine delays.
+        # The replacement of `sleep` sends the data late, as a busy machine does: after the virtual
+        # loop has begun to wait for data.
         ours, theirs = socket.socketpair()
         sleeps = []
 

@@ -64,14 +64,14 @@ class FailPoint:
 
     def __init__(self, command: dict[str, Any]) -> None:
         mode = command["mode"]
-        self._times = mode["times"] if isinstance(mode, dict) else 1 << 30 if mode == "alwaysOn" else 0
+        self._remaining_count = mode["times"] if isinstance(mode, dict) else 1 << 30 if mode == "alwaysOn" else 0
         self._data = command.get("data", {})
 
     def __call__(self, command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
         name = command.get("client", {}).get("application", {}).get("name")
-        if self._times == 0 or self._data.get("appName") != name:
+        if self._remaining_count == 0 or self._data.get("appName") != name:
             return reply
-        self._times -= 1
+        self._remaining_count -= 1
         gevent.sleep(self._data.get("blockTimeMS", 0) / 1000)
         if self._data.get("closeConnection"):
             raise ConnectionAbortedError
@@ -131,8 +131,8 @@ class CmapTest:
             return error
         return None
 
-    # Each method runs one operation of the official files. The name of a method consists of `_op_`
-    # and the name of the operation.
+    # Each method with the prefix `_op_` runs one operation of the official files. The name of the
+    # operation follows the prefix.
 
     def _op_start(self, target: str) -> None:
         self._threads[target] = Thread()

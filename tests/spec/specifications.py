@@ -70,14 +70,12 @@ class SpecFile:
 
     @property
     def id(self) -> str:
-        """Return the folder of the specification and the name of the file."""
+        """The folder of the specification, a slash, and the file name without its extension."""
         return f"{self.folder}/{self.path.stem}"
 
     @property
     def kind(self) -> str | None:
-        """Return the kind of the file: the first key of :data:`KINDS` whose predicate is true, or
-        None.
-        """
+        """The kind of the file: the first key of :data:`KINDS` whose predicate is true, or None."""
         return _kind_of(self.document) if isinstance(self.document, dict) else None
 
 
@@ -164,7 +162,7 @@ def path_of(name: str) -> Path:
 
 
 def cases(kind: str) -> list[Any]:
-    """Return each case in the files of a kind, as parameters for :func:`pytest.mark.parametrize`."""
+    """Return all cases in the files of a kind, as parameters for :func:`pytest.mark.parametrize`."""
     parameters = [
         _parameter(file, case["description"], case) for file in files_of_kind(kind) for case in file.document["tests"]
     ]
@@ -172,13 +170,14 @@ def cases(kind: str) -> list[Any]:
 
 
 def files(kind: str, id_suffix: str = "") -> list[Any]:
-    """Return each file of a kind, as parameters for :func:`pytest.mark.parametrize`."""
+    """Return all files of a kind, as parameters for :func:`pytest.mark.parametrize`."""
     parameters = [_parameter(file, id_suffix, file.document) for file in files_of_kind(kind)]
     return parameters or [pytest.param(None, marks=pytest.mark.skip(reason=HOW_TO_GET_TESTS))]
 
 
-def _parameter(file: SpecFile, case: str, value: Any) -> Any:
-    reason = CONTRADICTED_CASES.get((file.path.stem, case))
+def _parameter(file: SpecFile, case_name: str, value: Any) -> Any:
+    reason = CONTRADICTED_CASES.get((file.path.stem, case_name))
     marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
     label = "/".join(file.path.parts[-2:]).removesuffix(".json")
-    return pytest.param(value, id=f"{file.folder}/{label}: {case}" if case else f"{file.folder}/{label}", marks=marks)
+    test_id = f"{file.folder}/{label}: {case_name}" if case_name else f"{file.folder}/{label}"
+    return pytest.param(value, id=test_id, marks=marks)

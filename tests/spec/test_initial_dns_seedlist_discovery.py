@@ -77,7 +77,7 @@ def test_seeds_and_options_equal_official_case(network_with_records: Network, ca
 
 
 def member_hello(port: int) -> Callable[[ScriptedServer], dict[str, Any]]:
-    """Return a function that returns the hello fields of the replica set member with the port."""
+    """Return a function that returns the hello fields of the replica set member at port `port`."""
     me = f"localhost:{port}"
     fields = {"setName": "repl0", "setVersion": 1, "hosts": MEMBERS, "me": me, "primary": MEMBERS[0]}
     role = {
@@ -311,13 +311,13 @@ def test_first_operation_of_client_with_connect_false_sends_dns_queries(lazy_cli
     assert list(client.topology_description.server_descriptions()) == [(BLOGS, None)]
     assert client.nodes == frozenset() and client.primary is None and client.pool_stats() == []
     assert client.options.merged.get("authsource") is None
-    before = hash(client)
+    initial_hash = hash(client)
     assert network.name_server.questions == []
     assert client.address == (DB_HOST, 27017)
     assert network.name_server.questions == [(f"_mongodb._tcp.{BLOGS}", "SRV"), (BLOGS, "TXT")]
     assert repr(client).startswith(f"MongoClient(host=['{DB_HOST}:27017'], ")
     assert client.nodes == {(DB_HOST, 27017)} and client.options.merged["authsource"] == "users"
-    assert hash(client) == before and client == lazy_client()
+    assert hash(client) == initial_hash and client == lazy_client()
     assert ping(client) == 1 and len(network.name_server.questions) == 2
 
 

@@ -130,4 +130,4 @@ def test_simulated_server_answers_checksum_with_checksum(wire_client: WireClient
 
 def test_simulated_server_closes_connection_after_wrong_checksum(wire_client: WireClient) -> None:
     wire_client.socket.sendall(ping_with_checksum(is_damaged=True))
-    assert wire_client.waits_for_close()
+    assert wire_client.server_closes_connection()

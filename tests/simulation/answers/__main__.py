@@ -3,8 +3,8 @@ files.
 
 ``python -m tests.simulation.answers --record URI [files]`` writes the server's answers and its
 version to the data files. ``python -m tests.simulation.answers --check URI [files]`` fails if an
-answer of the server differs from its file. The server must be a replica set of one member that
-requires no authentication and accepts test commands. Both commands use the database
+answer of the server differs from the recorded answer. The server must be a replica set of one member
+that requires no authentication and accepts test commands. Both commands use the database
 ``gmongo_answers``, and finally drop this database.
 """
 
@@ -22,7 +22,7 @@ from .notation import is_wrapper, to_line
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Record or check answers, and return 1 if an answer differs from its data file."""
+    """Record or check answers. Return 1 if the check finds a difference, and 0 otherwise."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.answers", description=__doc__)
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--record", metavar="URI", help="write the answers of this server")
@@ -43,9 +43,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def check(database: Any, version: str, names: Sequence[str]) -> int:
-    """Run each case whose answers belong to this version of the server.
+    """Run the cases whose answers belong to the major and minor version of the server.
 
-    Print the cases whose answers differ, and return 1 if the answers of any case differ.
+    Print the cases whose answers differ. Return 1 if any answers differ, and 0 otherwise.
     """
     case_count = difference_count = 0
     release = version.split(".")[:2]
@@ -62,9 +62,9 @@ def check(database: Any, version: str, names: Sequence[str]) -> int:
 
 
 def record_case(case: Case, database: Any, version: str) -> dict[str, Any]:
-    """Run a case on a server, and return the fields of the case with the new answers.
+    """Run a case twice on a server, and return the fields of the case with the new answers.
 
-    Return the fields unchanged if the answers come from MongoDB's documentation, not from a server.
+    If the answers come from the manual or the source code of MongoDB, return the fields unchanged.
     """
     if "documented" in case.fields:
         return case.fields
@@ -73,8 +73,8 @@ def record_case(case: Case, database: Any, version: str) -> dict[str, Any]:
 
 
 def common_answer(first: Any, second: Any) -> Any:
-    """Return the answer of the first run of a case. ``{"$any": type}`` replaces each value that
-    differs in the second run.
+    """Return the answer of the first run of a case, with ``{"$any": type_name}`` in place of each
+    value that differs in the second run.
     """
     if isinstance(first, dict) and isinstance(second, dict) and list(first) == list(second) and not is_wrapper(first):
         return {name: common_answer(part, second[name]) for name, part in first.items()}

@@ -21,7 +21,7 @@ _CODEC: CodecOptions[Any] = CodecOptions(
 )
 # Maximum number of `getMore` commands that read the expected events of a change stream.
 _MAX_GET_MORES = 40
-# Reply fields that an answer omits: the message, and fields that depend on time or deployment.
+# Reply fields that an answer omits: the error message, and fields that depend on time or deployment.
 _VOLATILE_FIELDS = ("$clusterTime", "operationTime", "electionId", "opTime", "topologyVersion", "errmsg")
 
 
@@ -30,11 +30,11 @@ class Case:
     """One case of a data file.
 
     :param file: the name of the data file, without the ending.
-    :param fields: the JSON object: ``name``; ``documents`` and ``others``, the documents of the
-        collections ``cases`` and ``others``; ``run``, the commands; ``answers``, one for each
-        command. ``server`` is the version of the server from which the answers were recorded. If the
-        answers come from documentation, ``documented`` is the page, and ``since`` is the first server
-        version with these answers.
+    :param fields: ``name``, ``documents`` (documents of the collection ``cases``), ``others``
+        (documents of the collection ``others``), ``run`` (the commands) and ``answers`` (one for each
+        command). ``server`` is the version of the server that gave the answers. If no server gave the
+        answers, ``documented`` names a page of the manual or a source file of MongoDB, and ``since``
+        is the first server version with these answers.
     """
 
     file: str
@@ -46,7 +46,7 @@ class Case:
 
     @property
     def version(self) -> str:
-        """Return the major and minor version of the server to which the answers belong."""
+        """The major and minor server version to which the answers belong."""
         major, minor = (self.fields.get("since") or self.fields["server"]).split(".")[:2]
         return f"{major}.{minor}"
 
@@ -56,12 +56,12 @@ class Case:
 
 
 def files(names: Sequence[str] = ()) -> list[Path]:
-    """Return the paths of the data files `names`, or of all data files."""
+    """Return the paths of the data files `names`, or of all data files if no names are given."""
     return [DATA_FOLDER / f"{name}.jsonl" for name in names] or sorted(DATA_FOLDER.glob("*.jsonl"))
 
 
 def cases(*names: str) -> Iterator[Case]:
-    """Read the cases of the data files `names`, or of all data files."""
+    """Read the cases of the data files `names`, or of all data files if no names are given."""
     for path in files(names):
         with path.open(encoding="utf-8") as lines:
             for text in lines:
@@ -83,9 +83,8 @@ def insert_documents(case: Case, database: Any) -> None:
 
 
 def run_case(case: Case, database: Any) -> Any:
-    """Run the commands of a case, and return the answers in the notation of the data files.
-
-    :param database: A Database object of gmongo or PyMongo.
+    """Insert the documents of a case into a `Database` of gmongo or PyMongo, and run the commands.
+    Return the answers in the notation of the data files.
     """
     insert_documents(case, database)
     replies: list[Any] = []
@@ -101,9 +100,8 @@ def run_case(case: Case, database: Any) -> Any:
 
 
 def difference(recorded: Any, answer: Any, path: str = "") -> str | None:
-    """Describe the first part of `answer` that differs from the recorded answer.
-
-    Return None if the answers are equal.
+    """Describe the first part of `answer` that differs from the recorded answer. Return None if the
+    answers are equal.
     """
     if isinstance(recorded, dict) and list(recorded) == ["$any"]:
         return None if type_name(answer) == recorded["$any"] else f"{path}: {to_line(answer)} is no {recorded['$any']}"
@@ -119,7 +117,9 @@ def difference(recorded: Any, answer: Any, path: str = "") -> str | None:
 
 
 def type_name(value: Any) -> str:
-    """Return the name of a value's type. ``{"$any": type}`` contains this name."""
+    """Return the name of a value's type. In a recorded answer, ``{"$any": name}`` stands for any
+    value whose type has this name.
+    """
     if is_wrapper(value):
         return str(next(iter(value)))
     return "document" if isinstance(value, dict) else type(value).__name__
@@ -131,9 +131,9 @@ def _run_command(command: dict[str, Any], database: Any, sessions: dict[int, Any
     Some fields of a command in a data file control the run, and are not sent to the server. ``$db``
     is the name of the database, if the command does not use the default database. ``lsid`` is the
     number of the session. ``startTransaction`` starts a transaction in the session ``lsid``.
-    An integer ``$events`` is the number of events that a cursor must return in one or several
-    batches. Any other value of ``$events`` is the ``_id`` in the ``documentKey`` of the last event to
-    read. ``$only`` is the list of the paths of all reply parts that the answer contains.
+    An integer ``$events`` is the minimum number of events to read with repeated `getMore` commands.
+    Any other value of ``$events`` is the ``_id`` in the ``documentKey`` of the last event to read.
+    ``$only`` is a list of paths: the answer to a successful command contains only their values.
     """
     expected_end, paths = command.pop("$events", None), command.pop("$only", None)
     command_database = database.client[command.pop("$db", database.name)]
@@ -177,8 +177,8 @@ def _session(command: dict[str, Any], database: Any, sessions: dict[int, Any]) -
 
 
 def _with_answers(value: Any, replies: list[Any]) -> Any:
-    """Return a copy of `value` in which parts of earlier replies replace ``{"$answer": [number, name
-    ...]}``.
+    """Return a copy of `value` in which the value at the path ``[number, name ...]`` of `replies`
+    replaces ``{"$answer": [number, name ...]}``.
     """
     if isinstance(value, list):
         return [_with_answers(part, replies) for part in value]
@@ -192,13 +192,13 @@ def _with_answers(value: Any, replies: list[Any]) -> Any:
     return {name: _with_answers(part, replies) for name, part in value.items()}
 
 
-def _with_database_name(value: Any, old: str, new: str) -> Any:
-    return json.loads(to_line(value).replace(old, new)) if old != new else value
+def _with_database_name(value: Any, old_name: str, new_name: str) -> Any:
+    return json.loads(to_line(value).replace(old_name, new_name)) if old_name != new_name else value
 
 
 def _stable_reply(reply: dict[str, Any]) -> dict[str, Any]:
-    """Return a reply without error messages, and without cursor IDs and other values that differ in
-    each run.
+    """Return a reply without error messages, without an ``ok`` of 0.0 or 1.0, and without values that
+    differ in each run. Replace a cursor ID other than 0 by 1.
     """
     stable = {name: value for name, value in reply.items() if name not in _VOLATILE_FIELDS}
     if stable.get("ok") in (0.0, 1.0) and isinstance(stable["ok"], float):

@@ -23,7 +23,7 @@ _YEAR_10000 = 253402300800000
 
 
 def is_wrapper(value: Any) -> bool:
-    """Return True if a JSON object represents one BSON value."""
+    """Return True if a JSON value is an Extended JSON object such as ``{"$oid": ...}``."""
     return isinstance(value, dict) and bool(value) and next(iter(value)) in _WRAPPER_KEYS
 
 
@@ -48,7 +48,7 @@ def to_json(value: Any) -> Any:
 
 
 def to_json_parts(wrapper: Any) -> Any:
-    """Convert the parts of a value that contains other values, such as code with a scope."""
+    """Convert the values inside an Extended JSON object, such as the values in the scope of code."""
     return wrapper if is_wrapper(wrapper) and "$code" not in wrapper else to_json(wrapper)
 
 

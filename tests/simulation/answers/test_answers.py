@@ -21,7 +21,7 @@ from .case import DATA_FOLDER, DATABASE_NAME, Case, cases, difference, files, in
 from .notation import from_json, to_json, to_line
 
 REFUSED_CODE = 115
-KNOWN = DATA_FOLDER.with_name("known_differences.jsonl")
+KNOWN_DIFFERENCES_FILE = DATA_FOLDER.with_name("known_differences.jsonl")
 
 
 @contextlib.contextmanager
@@ -34,9 +34,8 @@ def simulation(version: str | None = None) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def database_for_case() -> Iterator[Callable[[Case], Any]]:
-    """Yield a function that returns a database for a case.
-
-    The deployment of the database has the server version of the case.
+    """Yield a function that returns a database for a case. The simulation has the server version of
+    the case, or the default version if no server gave the answers.
     """
     with contextlib.ExitStack() as stack:
         databases: dict[str | None, Any] = {}
@@ -52,18 +51,19 @@ def database_for_case() -> Iterator[Callable[[Case], Any]]:
 
 @pytest.mark.parametrize("file", [path.stem for path in files()])
 def test_simulation_returns_recorded_answers_of_servers(file, database_for_case):
-    # The answers of a case in `known_differences.jsonl` must differ. If the answers no longer
-    # differ, remove the case from `known_differences.jsonl`.
-    known = {entry["name"] for entry in map(json.loads, KNOWN.read_text("utf-8").splitlines()) if entry["file"] == file}
+    # For each case in `known_differences.jsonl`, the answers of server and simulation must differ. If
+    # the answers no longer differ, remove the case from `known_differences.jsonl`.
+    entries = map(json.loads, KNOWN_DIFFERENCES_FILE.read_text("utf-8").splitlines())
+    known_names = {entry["name"] for entry in entries if entry["file"] == file}
     problems = []
     for case in cases(file):
         mismatch = difference(case.expected, run_case(case, database_for_case(case)))
-        if mismatch and case.name not in known:
+        if mismatch and case.name not in known_names:
             problems.append(f"{case.name}\n    {mismatch}")
-        if not mismatch and case.name in known:
+        if not mismatch and case.name in known_names:
             problems.append(f"{case.name}\n    is a known difference, but does not differ")
-        known.discard(case.name)
-    problems += [f"{name}\n    is a known difference, but no case" for name in known]
+        known_names.discard(case.name)
+    problems += [f"{name}\n    is a known difference, but no case" for name in known_names]
     assert not problems, "\n".join(problems)
 
 

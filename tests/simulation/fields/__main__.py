@@ -1,4 +1,4 @@
-"""Compare the replies of a simulated deployment to malformed commands with the replies of a server.
+"""Send malformed commands to a server and to a simulated deployment, and compare the replies.
 
 ``python -m tests.simulation.fields HOST:PORT HOST:PORT --seed 1 --count 5000`` prints the cases whose
 replies differ. The server must be a replica set of one member that requires no authentication and
@@ -16,7 +16,7 @@ from .compare import differences
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Return 1 if the replies of more than 2 % of all cases differ, and 0 otherwise."""
+    """Compare the replies. Return 1 if more than 2 % of all cases differ, and 0 otherwise."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.fields", description=__doc__)
     parser.add_argument("servers", metavar="SERVER", nargs=2, help="a server and a simulated deployment")
     parser.add_argument("--seed", type=int, default=1)

@@ -1,7 +1,7 @@
 """Invalid commands.
 
-Each command has fields of a valid command, the template, and one fault such as a field of a wrong
-type.
+A template is a valid command. Each invalid command contains fields of a template, and one fault, such
+as a field of a wrong type.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TEMPLATE_FILE = Path(__file__).with_name("templates.jsonl")
 DATABASE_NAME = "gmongo_fields"
 DOCUMENTS = [{"_id": number, "a": number} for number in range(4)]
 _NUMBERS = (1, 0, -1, 3, 2**31, -(2**40))
-# Values that replace the value of a field, with one list for each BSON type.
+# Values that replace the value of a field, in lists of equal or similar BSON types.
 VALUES_BY_TYPE: list[list[Any]] = [
     [1, 0, -1, 5, 100, -5],
     [Int64(number) for number in (*_NUMBERS, 2**62)],
@@ -75,7 +75,7 @@ class Case:
     pairs: list[tuple[str, Any]]
 
     def encode(self) -> bytes:
-        """Return the encoded command with the field ``$db``."""
+        """Return the command as BSON, with the additional field ``$db``."""
         elements = b"".join(bson.encode({name: value})[4:-1] for name, value in [*self.pairs, ("$db", self.database)])
         return (len(elements) + 5).to_bytes(4, "little") + elements + b"\0"
 
@@ -137,7 +137,7 @@ def random_value(rng: random.Random) -> Any:
 
 
 def insert_fault(rng: random.Random, value: Any) -> Any:
-    """Return a document with a fault in one field, or an array with a fault in the first element."""
+    """Return a copy with a fault in one field of a document, or in the first element of an array."""
     if isinstance(value, list):
         document = value[0] if isinstance(value[0], dict) else None
         return [insert_fault(rng, document) if document else random_value(rng), *value[1:]]

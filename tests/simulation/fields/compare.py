@@ -27,7 +27,7 @@ _DATA_COMMANDS = frozenset({
 
 
 class Client(WireClient):
-    """A connection to a server that sends encoded commands."""
+    """A connection that sends encoded commands to a server."""
 
     def __init__(self, address: str) -> None:
         super().__init__(address)
@@ -122,7 +122,7 @@ def differences(
 ) -> Iterator[tuple[Any, ...]]:
     """Run random cases on a server and a simulated server. Add each outcome to `outcome_counts`.
 
-    Yield the case, the outcome and the two replies of each case whose replies differ.
+    Yield the case, the outcome and the two replies for each outcome except ``same`` and ``refused``.
     """
     clients = [Client(server_address), Client(simulation_address)]
     for client in clients:

@@ -1,1 +1,1 @@
-"""Programs that compare the answers of a real server and the simulation to random commands."""
+"""Program that compares the answers of a real server and the simulation to random commands."""

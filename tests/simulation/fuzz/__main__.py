@@ -1,9 +1,9 @@
 """Send random commands to a real server and to the simulation, and print the cases whose answers
 differ.
 
-``python -m tests.simulation.fuzz --seconds 60`` starts `mongod`. The format of a printed case is
-the format of the files in ``tests/simulation/answers/data``. The run fails if the share
-of differing answers exceeds 0.3 % by more than three standard deviations.
+``python -m tests.simulation.fuzz --seconds 60`` starts a `mongod`, and sends commands for 60 seconds.
+A printed case has the format of the files in ``tests/simulation/answers/data``. The run fails if the
+share of differing answers exceeds 0.3 % by more than three standard deviations.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class Comparison:
         self._simulation = simulation
 
     def run_case(self, rule: str, fields: dict[str, Any]) -> None:
-        """Run a random case on the server and the simulation, and count the equal, different and
-        refused answers.
+        """Run a random case on the server and the simulation. Count equal answers, different answers,
+        and commands that the simulation refuses.
 
-        Print a minimised case for each operation whose answers differ, up to 40 cases.
+        Print a minimised case for each operation whose answers differ, up to 40 cases in total.
 
         :param rule: the name of the grammar rule of the case.
         """
@@ -97,7 +97,7 @@ class Comparison:
         """Return the error codes of the server and the simulation if their last answers differ, and
         None otherwise.
 
-        Ignore the parts of the answer that differ between two runs on the server.
+        Ignore refusals by the simulation, and parts that differ between two runs on the server.
         """
         try:
             first, second, actual = (
@@ -124,8 +124,8 @@ class Comparison:
 def without_documented_differences(command: Any, reply: Any) -> Any:
     """Return a reply in a form that hides the documented differences between simulation and server.
 
-    The simulation may return reply fields and groups in a different order than the server, and
-    validation errors with incomplete details.
+    The simulation may return reply fields, groups and distinct values in a different order than the
+    server, and validation errors with incomplete details.
     """
     if not isinstance(reply, dict):
         return reply
@@ -177,9 +177,9 @@ def _server_uri(uri: str | None) -> Iterator[str]:
 
 
 def main() -> int:
-    """Compare answers for the duration ``--seconds``, and print the counts.
+    """Compare answers until the limit ``--seconds`` or ``--operations``, and print the counts.
 
-    Return 1 if too many answers differ.
+    Return 1 if too many answers differ, and 0 otherwise.
     """
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="duration (60)")

@@ -10,7 +10,7 @@ from typing import Any
 
 RULES: dict[str, list[Any]] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 _RULE_REFERENCE = re.compile(r"<([a-z ]+)>")
-# Above this depth of nested rules, the first alternative of each rule ends the nesting.
+# Above this depth of nested rules, use the first alternative of each rule, which ends the nesting.
 _MAX_DEPTH = 8
 _REPEAT_COUNTS = {"*": (0, 1, 2, 3), "...": (1, 2, 2, 3)}
 
@@ -22,8 +22,8 @@ class Grammar:
     ``$<rule>``, the text of the alternative replaces ``<rule>``. In a list, zero to three
     alternatives replace ``<rule>*``, and one to three alternatives replace ``<rule>...``. A field
     ``name?`` occurs in a third of the documents, and a field ``name?2`` in three quarters. A field
-    ``+`` inserts the fields or elements of its value into its document or list. Digits after the
-    ``+`` make the names of several ``+`` fields unique.
+    ``+`` stands for the fields of its value. If the values of ``+`` fields are lists, a list of all
+    their elements replaces the document. Digits after the ``+`` make the names of fields unique.
 
     A `limit` of `$filter` in a validator crashes `mongod` 6.0.5. Therefore only rules that validators
     do not use contain the `limit`.
@@ -51,8 +51,8 @@ class Grammar:
         return fields
 
     def choice(self, rule: str) -> str:
-        """Return the name of a random rule among the alternatives of `rule`, or `rule` if no
-        alternative is a rule.
+        """Return a random alternative of `rule` that is the name of a rule, or `rule` if no
+        alternative is the name of a rule.
         """
         names = [name for name in RULES[rule] if isinstance(name, str) and name in RULES]
         return self._rng.choice(names) if names else rule

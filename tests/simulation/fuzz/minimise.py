@@ -1,5 +1,5 @@
-"""Remove the parts of a case that are not needed for a difference between the server and the
-simulation.
+"""Shrink a case while the server and the simulation still answer the last command of the case
+differently.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ _MAX_ATTEMPTS = 60
 
 
 def minimise(fields: dict[str, Any], differs: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """Remove parts of a case that do not affect the difference, in a limited number of attempts.
+    """Return a smaller case for which `differs` is true, after at most `_MAX_ATTEMPTS` attempts.
 
     :param fields: the fields of a case whose last command has different answers.
     :param differs: function that returns True if the answers to the last command of a case differ.
     """
-    attempts = 0
+    attempt_count = 0
     progress = True
     while progress:
         progress = False
         for candidate in sorted(_smaller_cases(fields), key=lambda case: len(to_line(case))):
-            attempts += 1
-            if attempts > _MAX_ATTEMPTS:
+            attempt_count += 1
+            if attempt_count > _MAX_ATTEMPTS:
                 return fields
             if differs(candidate):
                 fields, progress = candidate, True
@@ -43,14 +43,14 @@ def _smaller_cases(fields: dict[str, Any]) -> Iterator[dict[str, Any]]:
             if isinstance(documents, list) and all(isinstance(part, dict) and "_id" in part for part in documents):
                 yield {**fields, name: documents} if documents else {k: v for k, v in fields.items() if k != name}
     for index in reversed(range(len(run))):
-        verb = next(iter(run[index]))
+        name = next(iter(run[index]))
         for command in _smaller_values(run[index]):
-            if isinstance(command, dict) and next(iter(command), None) == verb and command[verb] == run[index][verb]:
+            if isinstance(command, dict) and next(iter(command), None) == name and command[name] == run[index][name]:
                 yield {**fields, "run": [*run[:index], command, *run[index + 1 :]]}
 
 
 def _smaller_values(value: Any) -> Iterator[Any]:
-    """Yield copies of a value that lack one part, or that have a smaller value in place of one
+    """Yield copies of a value. Each copy lacks one part, or contains a smaller value in place of one
     part.
     """
     if is_wrapper(value):

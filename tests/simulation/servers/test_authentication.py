@@ -39,11 +39,11 @@ def last_scram_messages(client, server_first, client_first, nonce, name, passwor
     salted = hashlib.pbkdf2_hmac(digest, password.encode(), base64.b64decode(fields["s"]), int(fields["i"]))
     client_key = hmac.digest(salted, b"Client Key", digest)
     without_proof = f"c=biws,r={fields['r']}"
-    signed = f"{client_first},{server_first},{without_proof}".encode()
-    signature = hmac.digest(hashlib.new(digest, client_key).digest(), signed, digest)
+    auth_message = f"{client_first},{server_first},{without_proof}".encode()
+    signature = hmac.digest(hashlib.new(digest, client_key).digest(), auth_message, digest)
     proof = base64.b64encode(bytes(a ^ b for a, b in zip(client_key, signature, strict=True))).decode()
-    expected = base64.b64encode(hmac.digest(hmac.digest(salted, b"Server Key", digest), signed, digest)).decode()
-    return f"{without_proof},p={proof}".encode(), f"v={expected}".encode()
+    server_signature = hmac.digest(hmac.digest(salted, b"Server Key", digest), auth_message, digest)
+    return f"{without_proof},p={proof}".encode(), b"v=" + base64.b64encode(server_signature)
 
 
 def first_step(mechanism, name="ada", **options):
@@ -58,13 +58,13 @@ def log_in(client, mechanism, name="ada", password="pencil", skip_empty_exchange
         return reply
     server_first = reply["payload"].decode()
     final, verifier = last_scram_messages(client, server_first, client_first, "abcdefgh", name, password, mechanism)
-    number = reply["conversationId"]
-    reply = client.run({"saslContinue": 1, "conversationId": number, "payload": final})
+    conversation_id = reply["conversationId"]
+    reply = client.run({"saslContinue": 1, "conversationId": conversation_id, "payload": final})
     if reply["ok"]:
         assert reply["payload"] == verifier
         assert reply["done"] is skip_empty_exchange
     if reply["ok"] and not skip_empty_exchange:
-        reply = client.run({"saslContinue": 1, "conversationId": number, "payload": b""})
+        reply = client.run({"saslContinue": 1, "conversationId": conversation_id, "payload": b""})
     return reply
 
 

@@ -1,4 +1,4 @@
-"""Tests of a gmongo client on each kind of simulated deployment, of fixtures, and of program end."""
+"""Tests of gmongo clients on simulated deployments, of the fixtures, and of the end of a program."""
 
 from __future__ import annotations
 

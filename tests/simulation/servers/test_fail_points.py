@@ -35,8 +35,8 @@ def configure(client, mode, name="failCommand", **data):
     return reply
 
 
-def error_codes(client, command, times):
-    return [client.run(command, "db").get("code") for _ in range(times)]
+def error_codes(client, command, run_count):
+    return [client.run(command, "db").get("code") for _ in range(run_count)]
 
 
 def test_mode_times_counts_only_matching_commands(client):
@@ -87,7 +87,7 @@ def test_error_of_fail_point_has_name_of_error_code(client):
 def test_fail_point_close_connection_sends_no_reply(client):
     configure(client, {"times": 1}, failCommands=["find"], closeConnection=True)
     client.send({"find": "c"}, "db")
-    assert client.waits_for_close()
+    assert client.server_closes_connection()
 
 
 def test_fail_point_block_connection_delays_reply(client):
@@ -149,7 +149,7 @@ def test_fail_point_with_app_name_affects_first_hello_of_application(deployment,
     configure(client, "alwaysOn", failCommands=[name], closeConnection=True, appName="victim")
     with WireClient(deployment.members[0].address) as victim:
         victim.send({name: 1, "client": {"application": {"name": "victim"}}})
-        assert victim.waits_for_close()
+        assert victim.server_closes_connection()
     assert client.run({name: 1, "client": {"application": {"name": "other"}}})["ok"] == 1
 
 
@@ -181,8 +181,8 @@ def test_fail_point_for_ismaster_does_not_affect_hello(client):
 
 
 def test_fail_point_fails_streamed_hello(client):
-    known = client.run({"hello": 1})["topologyVersion"]
-    client.stream({"hello": 1, "topologyVersion": known, "maxAwaitTimeMS": 10})
+    known_version = client.run({"hello": 1})["topologyVersion"]
+    client.stream({"hello": 1, "topologyVersion": known_version, "maxAwaitTimeMS": 10})
     assert client.receive()[1] is True
     with WireClient("127.0.0.1:" + str(client.socket.getpeername()[1])) as other:
         configure(other, {"times": 1}, failCommands=["hello"], errorCode=91)
@@ -195,7 +195,7 @@ def test_on_primary_transactional_write_executes_write_and_closes_connection(dep
     configure(client, {"times": 1}, name="onPrimaryTransactionalWrite")
     assert client.run(INSERT, "db")["ok"] == 1
     client.send(RETRYABLE_INSERT, "db")
-    assert client.waits_for_close()
+    assert client.server_closes_connection()
     with WireClient(deployment.members[0].address) as again:
         assert again.run(RETRYABLE_INSERT, "db")["n"] == 1
         assert len(again.run({"find": "c"}, "db")["cursor"]["firstBatch"]) == 2

@@ -47,7 +47,7 @@ def has_no_reply(client):
 def test_killed_member_listens_on_same_port_after_restart(member, client):
     address = member.address
     member.kill()
-    assert client.waits_for_close()
+    assert client.server_closes_connection()
     with pytest.raises(ConnectionRefusedError):
         WireClient(address)
     member.restart()
@@ -89,7 +89,7 @@ def test_message_to_partitioned_member_is_lost(standalone, member, client):
     client.send({"insert": "c", "documents": [{}]}, "db")
     assert has_no_reply(client)
     member.heal()
-    assert client.waits_for_close()
+    assert client.server_closes_connection()
     with WireClient(member.address) as again:
         assert again.run({"find": "c"}, "db")["cursor"]["firstBatch"] == []
 
@@ -115,7 +115,7 @@ def test_fault_drop_after_for_command_keeps_replies_to_other_commands(member, cl
     member.drop_after(0, command="find")
     assert client.run(PING)["ok"] == 1
     client.send({"find": "c"}, "db")
-    assert client.waits_for_close()
+    assert client.server_closes_connection()
 
 
 def test_fault_garbage_replaces_next_reply(member, client):
@@ -138,7 +138,7 @@ def test_network_loss_closes_some_connections(standalone, member):
     for _ in range(20):
         with WireClient(member.address) as client:
             client.send(PING)
-            outcomes.add(client.waits_for_close())
+            outcomes.add(client.server_closes_connection())
     assert outcomes == {True, False}
 
 
@@ -153,7 +153,7 @@ def test_command_log_has_received_commands(standalone, member, client):
 
 
 @pytest.mark.parametrize(
-    "bytes_sent",
+    "malformed_message",
     [
         b"GET / HTTP/1.1\r\n\r\n",
         b"\x00" * 16,
@@ -164,10 +164,10 @@ def test_command_log_has_received_commands(standalone, member, client):
         (20).to_bytes(4, "little") + bytes(8) + (2002).to_bytes(4, "little") + bytes(4),
     ],
 )
-def test_malformed_message_closes_only_its_connection(member, client, bytes_sent):
+def test_malformed_message_closes_only_its_connection(member, client, malformed_message):
     with WireClient(member.address) as other:
-        other.socket.sendall(bytes_sent)
-        assert other.waits_for_close()
+        other.socket.sendall(malformed_message)
+        assert other.server_closes_connection()
     assert client.run(PING)["ok"] == 1
 
 
@@ -217,16 +217,16 @@ def started_greenlets():
     return {each for each in living_greenlets() if each.started}
 
 
-@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("is_frozen", [False, True])
 @pytest.mark.parametrize("kind", ["standalone", "load_balanced"])
-def test_deployment_leaves_no_greenlet_after_kill_of_member(kind, frozen):
+def test_deployment_leaves_no_greenlet_after_kill_of_member(kind, is_frozen):
     before = started_greenlets()
     with getattr(Deployment, kind)() as deployment:
         member = deployment.members[0]
-        if frozen:
+        if is_frozen:
             member.freeze()
         clients = [socket.create_connection((member.host, member.port)) for _ in range(5)]
-        if kind == "standalone" and not frozen:
+        if kind == "standalone" and not is_frozen:
             active_clients = [WireClient(member.address) for _ in range(5)]
             assert all(client.run({"ping": 1})["ok"] for client in active_clients)
         eventually(lambda: len(started_greenlets() - before) >= len(clients))

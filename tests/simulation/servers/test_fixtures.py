@@ -10,18 +10,18 @@ from gmongo.testing import DeploymentProcess, DeploymentThread
 DEPLOYMENT_CLASSES = {"thread": DeploymentThread, "process": DeploymentProcess}
 
 
-@pytest.mark.parametrize("where", DEPLOYMENT_CLASSES)
+@pytest.mark.parametrize("kind", DEPLOYMENT_CLASSES)
 @pytest.mark.parametrize(
-    ("fixture", "hello_field"),
+    ("fixture_prefix", "hello_field"),
     [
         ("mongodb_standalone", ("isWritablePrimary", True)),
         ("mongodb_replica_set", ("setName", "rs0")),
         ("mongodb_sharded_cluster", ("msg", "isdbgrid")),
     ],
 )
-def test_pymongo_connects_to_fixture_of_remote_deployment(request, where, fixture, hello_field):
-    deployment = request.getfixturevalue(f"{fixture}_{where}")
-    assert isinstance(deployment, DEPLOYMENT_CLASSES[where])
+def test_pymongo_connects_to_fixture_of_remote_deployment(request, kind, fixture_prefix, hello_field):
+    deployment = request.getfixturevalue(f"{fixture_prefix}_{kind}")
+    assert isinstance(deployment, DEPLOYMENT_CLASSES[kind])
     with MongoClient(deployment.uri) as client:
         hello = client.admin.command("hello")
         client.db.c.insert_one({})

@@ -1,6 +1,4 @@
-"""Tests of the command hello: its reply on each kind of deployment, awaitable hello commands, and
-streamed replies.
-"""
+"""Tests of the command hello: reply fields, awaitable hello commands, and streamed replies."""
 
 from __future__ import annotations
 
@@ -90,22 +88,22 @@ def test_legacy_hello_has_ismaster_field():
 
 def test_awaited_hello_returns_after_max_await_time():
     with Deployment.standalone() as deployment, WireClient(deployment.members[0].address) as client:
-        known = client.run({"hello": 1})["topologyVersion"]
+        known_version = client.run({"hello": 1})["topologyVersion"]
         with gevent.Timeout(0.03, False):
-            client.send({"hello": 1, "topologyVersion": known, "maxAwaitTimeMS": 80})
+            client.send({"hello": 1, "topologyVersion": known_version, "maxAwaitTimeMS": 80})
             client.receive()
             pytest.fail("the server replied without a wait")
-        assert client.receive()[0]["topologyVersion"] == known
+        assert client.receive()[0]["topologyVersion"] == known_version
 
 
 def test_awaited_hello_returns_at_change_of_state():
     with Deployment.replica_set() as deployment, WireClient(deployment.members[1].address) as client:
-        known = client.run({"hello": 1})["topologyVersion"]
-        client.send({"hello": 1, "topologyVersion": known, "maxAwaitTimeMS": 60_000})
+        known_version = client.run({"hello": 1})["topologyVersion"]
+        client.send({"hello": 1, "topologyVersion": known_version, "maxAwaitTimeMS": 60_000})
         deployment.members.primary.step_down()
         reply, _ = client.receive()
-    assert reply["topologyVersion"]["processId"] == known["processId"]
-    assert reply["topologyVersion"]["counter"] == known["counter"] + 1
+    assert reply["topologyVersion"]["processId"] == known_version["processId"]
+    assert reply["topologyVersion"]["counter"] == known_version["counter"] + 1
     assert "primary" not in reply
 
 
@@ -113,8 +111,8 @@ def test_streamed_hello_returns_each_change():
     with Deployment.replica_set(election_delay=0.01) as deployment:
         old = deployment.members.primary
         with WireClient(old.address) as client:
-            known = client.run({"hello": 1})["topologyVersion"]
-            client.stream({"hello": 1, "topologyVersion": known, "maxAwaitTimeMS": 60_000})
+            known_version = client.run({"hello": 1})["topologyVersion"]
+            client.stream({"hello": 1, "topologyVersion": known_version, "maxAwaitTimeMS": 60_000})
             old.step_down()
             replies = [client.receive() for _ in range(2)]
         assert [more for _, more in replies] == [True, True]
@@ -124,17 +122,17 @@ def test_streamed_hello_returns_each_change():
 
 def test_streamed_hello_returns_at_each_interval():
     with Deployment.standalone() as deployment, WireClient(deployment.members[0].address) as client:
-        known = client.run({"hello": 1})["topologyVersion"]
-        client.stream({"hello": 1, "topologyVersion": known, "maxAwaitTimeMS": 5})
-        assert [client.receive()[0]["topologyVersion"] for _ in range(3)] == [known] * 3
+        known_version = client.run({"hello": 1})["topologyVersion"]
+        client.stream({"hello": 1, "topologyVersion": known_version, "maxAwaitTimeMS": 5})
+        assert [client.receive()[0]["topologyVersion"] for _ in range(3)] == [known_version] * 3
 
 
 def test_member_removes_closed_connection_with_streamed_hello():
     with Deployment.standalone() as deployment:
         member = deployment.members[0]
         with WireClient(member.address) as client:
-            known = client.run({"hello": 1})["topologyVersion"]
-            client.stream({"hello": 1, "topologyVersion": known, "maxAwaitTimeMS": 60_000})
+            known_version = client.run({"hello": 1})["topologyVersion"]
+            client.stream({"hello": 1, "topologyVersion": known_version, "maxAwaitTimeMS": 60_000})
             (connection,) = member.connections.values()
             eventually(lambda: connection.busy_with == "hello")
         eventually(lambda: not member.connections)
@@ -143,9 +141,9 @@ def test_member_removes_closed_connection_with_streamed_hello():
 def test_end_of_connection_ends_awaited_hello(virtual_time):
     with Deployment.standalone() as deployment:
         with WireClient(deployment.members[0].address) as client:
-            known = client.run({"hello": 1})["topologyVersion"]
+            known_version = client.run({"hello": 1})["topologyVersion"]
             (connection,) = deployment.members[0].connections.values()
-            client.stream({"hello": 1, "topologyVersion": known, "maxAwaitTimeMS": 60_000})
+            client.stream({"hello": 1, "topologyVersion": known_version, "maxAwaitTimeMS": 60_000})
         assert connection.closed_by_member.wait(1)
 
 

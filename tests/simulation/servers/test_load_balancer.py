@@ -53,7 +53,7 @@ def test_load_balancer_closes_connections_if_no_service_is_alive(deployment, loa
     for member in deployment.members:
         member.kill()
     with WireClient(load_balancer_address) as client:
-        assert client.waits_for_close()
+        assert client.server_closes_connection()
 
 
 def test_services_share_the_data(deployment):

@@ -70,7 +70,7 @@ def succeeds(call, *args, **kwargs):
     return True
 
 
-# The random cases contain no bulkWrite command, because version 6.0 of the server has no such command.
+# The random cases also run on servers of version 6.0, and therefore contain no bulkWrite command.
 def test_malformed_field_of_bulk_write_returns_no_internal_error(shell):
     needed = {"ops": [{"insert": 0, "document": {}}], "nsInfo": [{"ns": "db.c"}]}
     for field in TABLE["bulkWrite"].fields:

@@ -56,7 +56,7 @@ def test_remote_deployment_has_api_of_deployment(replica_set):
 
 
 def test_remote_member_has_public_api_of_member(replica_set):
-    # A remote member lacks these attributes, because only the simulation uses the attributes.
+    # A remote member lacks these attributes, which are internal to the simulation.
     internal_names = {
         "accept", "answer", "await_change", "changed", "cluster", "fail_points", "faults", "forget", "operations",
         "parameters", "service_id", "start", "stop", "topology_version"
@@ -110,9 +110,9 @@ def test_remote_faults_have_effects(replica_set, client):
             fail()
             with pytest.raises((AutoReconnect, OperationFailure, Exception)):
                 direct.admin.command("ping")
-    known = set(primary.connections)
+    old_connections = set(primary.connections)
     primary.drop_connections()
-    assert known and known.isdisjoint(primary.connections)
+    assert old_connections and old_connections.isdisjoint(primary.connections)
     primary.step_down()
     await_another_primary(client, primary.address)
     client.db.c.insert_one({"_id": 3})
@@ -151,12 +151,12 @@ def test_remote_log_has_received_commands(replica_set, client):
 
 def test_remote_log_keeps_at_most_10_000_commands():
     with DeploymentThread.standalone() as deployment, MongoClient(deployment.uri) as client:
-        before = len(deployment.commands)
+        initial_count = len(deployment.commands)
         for number in range(10_050):
             client.admin.command("ping", comment=number)
         log = deployment.commands
         assert 4_000 < len(log) <= 10_000 and log[-1].body["comment"] == 10_049
-        assert before + 10_050 <= len(log) + log.forgotten == log.first + len(log)
+        assert initial_count + 10_050 <= len(log) + log.forgotten == log.first + len(log)
 
 
 def test_remote_fail_point_fails_commands(replica_set, client):
@@ -218,7 +218,7 @@ def test_writes_of_several_native_threads_succeed_during_faults(replica_set, cli
     def update_documents(number):
         for turn in range(20):
             # PyMongo does not retry a write if another thread marks the selected server as unknown
-            # before the write. The test therefore retries.
+            # before the write. The test therefore retries the write.
             for _ in range(3):
                 with contextlib.suppress(AutoReconnect):
                     client.db.c.update_one({"_id": f"{number}-{turn}"}, {"$set": {"x": 1}}, upsert=True)
@@ -252,10 +252,10 @@ def test_async_pymongo_client_writes_after_kill_of_primary(replica_set):
             member.restart()
 
 
-@pytest.mark.parametrize("where", REMOTE_CLASSES)
-def test_remote_deployment_trusts_authority_of_this_process(where):
+@pytest.mark.parametrize("remote_class", REMOTE_CLASSES)
+def test_remote_deployment_trusts_authority_of_this_process(remote_class):
     certificate_file = certificates().issue("ada@example.com", common_name="ada")
-    with where.standalone(tls=True, users={"CN=bob": None}) as deployment:
+    with remote_class.standalone(tls=True, users={"CN=bob": None}) as deployment:
         login = {"authMechanism": "MONGODB-X509", "tlsCertificateKeyFile": certificate_file}
         with (
             MongoClient(deployment.uri, **login) as client,
@@ -274,7 +274,7 @@ def test_ssl_context_as_tls_of_process_raises_value_error():
         DeploymentProcess.standalone(tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
 
 
-@pytest.mark.parametrize("where", REMOTE_CLASSES)
+@pytest.mark.parametrize("remote_class", REMOTE_CLASSES)
 @pytest.mark.parametrize(
     ("kind", "settings", "message"),
     [
@@ -283,20 +283,20 @@ def test_ssl_context_as_tls_of_process_raises_value_error():
         ("sharded", {"compressors": ["rar"]}, "rar"),
     ],
 )
-def test_invalid_setting_raises_value_error_before_start(where, kind, settings, message):
+def test_invalid_setting_raises_value_error_before_start(remote_class, kind, settings, message):
     with pytest.raises(ValueError, match=message):
-        getattr(where, kind)(**settings)
+        getattr(remote_class, kind)(**settings)
 
 
-@pytest.mark.parametrize("where", REMOTE_CLASSES)
-def test_start_of_deployment_on_port_in_use_raises_error(where):
+@pytest.mark.parametrize("remote_class", REMOTE_CLASSES)
+def test_start_of_deployment_on_port_in_use_raises_error(remote_class):
     with Deployment.standalone() as local, pytest.raises((OSError, RuntimeError), match="in use"):
-        where.standalone(port=local.members[0].port).start()
+        remote_class.standalone(port=local.members[0].port).start()
 
 
-@pytest.mark.parametrize("where", REMOTE_CLASSES)
-def test_use_of_deployment_before_start_or_after_close_raises_runtime_error(where):
-    deployment = where.sharded()
+@pytest.mark.parametrize("remote_class", REMOTE_CLASSES)
+def test_use_of_deployment_before_start_or_after_close_raises_runtime_error(remote_class):
+    deployment = remote_class.sharded()
     for _ in range(2):
         for name in ("uri", "commands", "network"):
             with pytest.raises(RuntimeError, match="not running"):
@@ -318,11 +318,11 @@ def test_close_of_deployment_thread_leaves_no_open_files_and_threads():
 
     with DeploymentThread.replica_set():
         pass
-    before, threads_before = count_open_files(), deployment_threads()
+    file_count_before, threads_before = count_open_files(), deployment_threads()
     for _ in range(20):
         with DeploymentThread.replica_set() as deployment:
             assert deployment.members.primary.alive
-    assert count_open_files() <= before + 2
+    assert count_open_files() <= file_count_before + 2
     assert deployment_threads() == threads_before
 
 
@@ -386,8 +386,8 @@ BLOCKING_PROGRAMS = {
     [*((name, "replica_set") for name in BLOCKING_PROGRAMS), ("pymongo", "standalone"), ("pymongo", "load_balanced")],
 )
 def test_client_that_blocks_event_loop_of_its_deployment_raises_error(name, kind):
-    before = "import pymongo\n" if "before" in name else ""
-    program = f"{before}from gmongo.testing import Deployment\ndeployment = Deployment.{kind}().start()\n"
+    first_line = "import pymongo\n" if "before" in name else ""
+    program = f"{first_line}from gmongo.testing import Deployment\ndeployment = Deployment.{kind}().start()\n"
     # On a busy machine, the first timeout may end before the program detects the blocked loop.
     for timeout_ms in ("2_500", "30_000"):
         command = [sys.executable, "-c", program + BLOCKING_PROGRAMS[name].replace("TIMEOUT_MS", timeout_ms)]

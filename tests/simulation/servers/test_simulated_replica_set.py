@@ -33,13 +33,13 @@ def test_first_member_is_primary_and_others_are_secondaries(replica_set):
 def test_step_down_elects_another_primary_with_greater_election_id(replica_set):
     old = replica_set.members.primary
     with WireClient(old.address) as client:
-        before = client.run({"hello": 1})["electionId"]
+        old_election_id = client.run({"hello": 1})["electionId"]
     old.step_down()
     assert not replica_set.members.has_primary
     new = await_primary(replica_set)
     assert new is not old
     with WireClient(new.address) as client:
-        assert client.run({"hello": 1})["electionId"] > before
+        assert client.run({"hello": 1})["electionId"] > old_election_id
 
 
 @pytest.mark.parametrize("fault", ["kill", "freeze", "partition"])
@@ -127,7 +127,7 @@ def test_arbiter_refuses_reads():
 def test_shutdown_command_stops_member(replica_set):
     with WireClient(replica_set.members[0].address) as client:
         client.send({"shutdown": 1})
-        assert client.waits_for_close()
+        assert client.server_closes_connection()
     assert not replica_set.members[0].alive
     await_primary(replica_set)
 

@@ -1,4 +1,4 @@
-"""A client without a driver, which sends and receives single wire protocol messages."""
+"""A client that sends and receives single wire protocol messages without a driver."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class WireClient:
         self.socket.sendall(message)
 
     def receive(self) -> tuple[dict[str, Any], bool]:
-        """Return the next reply, and True if the server will send another reply without a request."""
+        """Return the next reply, and whether the server will send another reply to the request."""
         length, _, _, opcode = struct.unpack("<iiii", self.read(16))
         payload = self.read(length - 16)
         assert opcode == 2013
@@ -74,7 +74,7 @@ class WireClient:
         """
         self.send(command, flags=EXHAUST_ALLOWED)
 
-    def waits_for_close(self) -> bool:
+    def server_closes_connection(self) -> bool:
         """Wait until the server sends data or closes the connection.
 
         Return True if the server closed the connection.

@@ -39,7 +39,7 @@ def fill(shell: Shell) -> Shell:
 
 
 class CallCounter:
-    """Counter of the function calls between two pauses of a command.
+    """Counter of function calls. :meth:`count` returns the maximum of calls between two pauses.
 
     A command that never pauses makes at least `MANY` calls.
     """
@@ -204,7 +204,7 @@ def test_sort_is_stable(reverse: bool) -> None:
     assert sorted_items == sorted(items, key=lambda item: item[0], reverse=reverse)
 
 
-def run_with_steps(shell: Shell, run: Callable[[], Any], *steps: Callable[[], Any]) -> Any:
+def run_with_steps(run: Callable[[], Any], *steps: Callable[[], Any]) -> Any:
     """Call `run`. At each pause of `run`, call the next step in a second greenlet. Return the result
     of `run`.
     """
@@ -224,7 +224,6 @@ def run_with_steps(shell: Shell, run: Callable[[], Any], *steps: Callable[[], An
 def test_range_read_continues_while_index_changes() -> None:
     shell = create_index(fill(standalone()))
     documents = run_with_steps(
-        shell,
         lambda: shell.find(filter={"k": {"$gte": 0}}, batchSize=2 * MANY),
         lambda: shell("delete", "c", deletes=[{"q": {"k": {"$lt": MANY // 2}}, "limit": 0}]),
         lambda: shell.insert({"_id": "new", "k": MANY}),
@@ -239,7 +238,6 @@ def test_second_command_sees_only_old_documents_during_out_stage() -> None:
     shell("createIndexes", "d", indexes=[{"key": {"k": 1}, "name": "k"}])
     counts: list[int] = []
     run_with_steps(
-        shell,
         lambda: shell.aggregate({"$out": "d"}),
         *[lambda: counts.append(len(shell.find("d")))] * 3,
     )
@@ -271,7 +269,7 @@ def test_second_get_more_on_busy_cursor_fails() -> None:
         except CommandError as error:
             codes.append(error.code)
 
-    batch = run_with_steps(shell, lambda: shell("getMore", cursor, collection="c", batchSize=MANY - 1), call_get_more)
+    batch = run_with_steps(lambda: shell("getMore", cursor, collection="c", batchSize=MANY - 1), call_get_more)
     assert codes == [12051] and len(batch["cursor"]["nextBatch"]) == MANY - 1
 
 
@@ -283,5 +281,5 @@ def test_change_events_during_get_more_are_in_next_batch() -> None:
     def read_batch() -> Iterator[Any]:
         return shell("getMore", stream, collection="c", maxTimeMS=1, batchSize=2 * MANY)["cursor"]["nextBatch"]
 
-    first = run_with_steps(shell, read_batch, lambda: shell.insert({"_id": "late"}))
+    first = run_with_steps(read_batch, lambda: shell.insert({"_id": "late"}))
     assert [one["documentKey"]["_id"] for one in [*first, *read_batch()]] == [*range(MANY), "late"]

@@ -19,9 +19,9 @@ from gmongo.testing.store.apply_update import Update
     ],
 )
 def test_update_does_not_change_original_document(update):
-    before = {"_id": 1, "a": [1, {"x": 1}], "b": 1, "d": [2, 1]}
-    Update(update, {}).apply(before)
-    assert before == {"_id": 1, "a": [1, {"x": 1}], "b": 1, "d": [2, 1]}
+    original = {"_id": 1, "a": [1, {"x": 1}], "b": 1, "d": [2, 1]}
+    Update(update, {}).apply(original)
+    assert original == {"_id": 1, "a": [1, {"x": 1}], "b": 1, "d": [2, 1]}
 
 
 def test_current_date_operator_sets_current_time():

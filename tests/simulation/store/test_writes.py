@@ -1,4 +1,4 @@
-"""Tests of inserts, deletes, bulk writes, unique indexes and validators in a simulated store."""
+"""Tests of inserts, unique indexes and bulk writes in a simulated store."""
 
 from __future__ import annotations
 
