@@ -126,7 +126,7 @@ def test_data_key_of_each_provider_encrypts_and_decrypts(open_encryption, kms, p
     assert encryption.decrypt(secret) == "secret"
     assert len(kms.requests) == request_count  # The decryption uses the cached key.
     assert open_encryption().decrypt(secret) == "secret"
-    eventually(lambda: kms.open_connections == 0)
+    eventually(lambda: kms.open_connection_count == 0)
 
 
 def test_data_key_is_rewrapped_with_each_kms_provider(open_encryption):
@@ -145,14 +145,14 @@ def test_data_key_is_rewrapped_with_each_kms_provider(open_encryption):
 def test_kms_request_is_retried_with_backoff_after_network_error(open_encryption, kms, failure_count, monkeypatch):
     backoffs = []
     monkeypatch.setattr("gmongo._encryption.kms.sleep", backoffs.append)
-    kms.failures = failure_count
+    kms.failure_count = failure_count
     open_encryption().create_data_key("aws", MASTER_KEYS["aws"])
     assert len(kms.requests) == failure_count + 1
     assert len(backoffs) == failure_count and all(0 < backoff < 60 for backoff in backoffs)
 
 
 def test_kms_request_fails_after_a_limited_number_of_attempts(open_encryption, kms):
-    kms.failures = 1000
+    kms.failure_count = 1000
     with pytest.raises(EncryptionError, match=r"last attempt failed with: aws KMS at .*connection closed"):
         open_encryption().create_data_key("aws", MASTER_KEYS["aws"])
     assert 1 < len(kms.requests) < 10
@@ -247,7 +247,7 @@ def test_kill_at_any_time_of_kms_request_leaks_no_connection_and_no_greenlet(ope
         gevent.sleep(step * 0.0005)
         greenlet.kill()
     encryption.create_data_key("azure", AZURE_MASTER_KEY)
-    eventually(lambda: kms.open_connections == 0 and len(list(living_greenlets())) <= before)
+    eventually(lambda: kms.open_connection_count == 0 and len(list(living_greenlets())) <= before)
 
 
 @pytest.fixture

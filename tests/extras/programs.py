@@ -65,7 +65,7 @@ def _exchange_compressed_messages(name: str, compressor_id: int) -> None:
         ):
             text = "x" * 1000
             assert client.db.c.find_one({"_id": text}) == {"_id": text}
-            assert compressor_id in proxy.compressors
+            assert compressor_id in proxy.compressor_ids
 
 
 def aws() -> None:

@@ -53,7 +53,7 @@ def short_waits(monkeypatch, request, real_deployment):
     if real_deployment is None:
         request.getfixturevalue("virtual_time")
     else:
-        monkeypatch.setattr(wait, "event_loop_turns", 20_000)
+        monkeypatch.setattr(wait, "max_wait_count", 20_000)
     track_timeouts(monkeypatch)
     monkeypatch.setattr(monitor, "MIN_HEARTBEAT_FREQUENCY", 0.002)
     monkeypatch.setattr(_background, "_PAUSE_AFTER_EXCEPTION", 0.002)

@@ -567,7 +567,7 @@ def test_key_management_errors_disclose_no_secret(
         MongoClient(deployment.uri) as client,
     ):
         kms.status = 500 if failure == "rejection" else 200
-        kms.failures = 50 if failure == "closed" else 0
+        kms.failure_count = 50 if failure == "closed" else 0
         kms.delay = (lambda: gevent.sleep(0.2)) if failure == "slow" else (lambda: None)
         connect: Any = kms.connect
         if failure == "proxy":

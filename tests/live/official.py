@@ -38,7 +38,7 @@ class ExistingDeployment(RunningDeployment):
         has_several_mongos = (target.topology == "sharded" and len(target.hosts) > 1) or target.has_several_services
         self._uri_of_several_mongos = target.uri if has_several_mongos else None
         # As on a simulated deployment, the internal client connects to only one mongos.
-        self.internal: MongoClient[Any] = MongoClient(self._uri_of_one_mongos, **target.options)
+        self.internal_client: MongoClient[Any] = MongoClient(self._uri_of_one_mongos, **target.options)
 
     def uri(self, multiple: bool | None = None) -> str:
         """Return the URI of the deployment.
@@ -55,13 +55,13 @@ class ExistingDeployment(RunningDeployment):
     def election_id(self) -> Any:
         """Return the ID of the last election, or None if no primary of a replica set replies."""
         try:
-            return self.internal.admin.command("hello").get("electionId")
+            return self.internal_client.admin.command("hello").get("electionId")
         except AutoReconnect:
             return None
 
     def uri_of_one_server(self) -> str:
         """Return the URI of one writable server."""
-        primary = self.internal.primary
+        primary = self.internal_client.primary
         return self._target.uri_with_hosts("{}:{}".format(*primary) if primary else self._target.hosts[0])
 
     def configure_fail_point(self, address: str, command: Mapping[str, Any]) -> None:
@@ -94,10 +94,10 @@ class ExistingDeployment(RunningDeployment):
     def _mongos_clients(self) -> Iterable[MongoClient[Any]]:
         if self.setting.topology == "sharded":
             return [self._target.direct_client(host) for host in self._target.hosts]
-        return [self.internal]
+        return [self.internal_client]
 
     def close(self) -> None:
-        self.internal.close()
+        self.internal_client.close()
 
 
 def run(target: Target, report: Report, name_part: str) -> None:

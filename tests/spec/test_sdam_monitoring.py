@@ -80,8 +80,8 @@ def test_sdam_events_equal_official_case(case: dict[str, Any]) -> None:
                     for key in ("previousDescription", "newDescription"):
                         description = fields.get(key, {})
                         for server in description.get("servers", [description]):
-                            # The official tests contain the server type PossiblePrimary of
-                            # single-threaded drivers.
+                            # Only single-threaded drivers have the server type PossiblePrimary.
+                            # In gmongo, these servers have the type Unknown.
                             if server.get("type") == "PossiblePrimary":
                                 server["type"] = "Unknown"
             published, recorder.events = recorder.events, []

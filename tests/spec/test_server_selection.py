@@ -91,15 +91,15 @@ def test_suitable_servers_equal_official_case(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", files("round trip time"))
 def test_average_round_trip_time_equals_official_case(case: dict[str, Any]) -> None:
-    samples = RoundTripTime()
+    round_trip_time = RoundTripTime()
     if case["avg_rtt_ms"] != "NULL":
-        samples.add_sample(case["avg_rtt_ms"])
-    samples.add_sample(case["new_rtt_ms"])
-    assert samples.average == pytest.approx(case["new_avg_rtt"])
+        round_trip_time.add_sample(case["avg_rtt_ms"])
+    round_trip_time.add_sample(case["new_rtt_ms"])
+    assert round_trip_time.average == pytest.approx(case["new_avg_rtt"])
 
 
 class BusyServer:
-    """Server in the latency window. The server executes `operation_count` operations."""
+    """Substitute for a server that executes `operation_count` operations, and for its pool."""
 
     def __init__(self, address: Any, operation_count: int) -> None:
         self.address = address

@@ -18,8 +18,8 @@ def test_each_kind_has_official_files(kind: str) -> None:
 
 def test_each_official_file_has_known_kind_or_is_data_file() -> None:
     unknown_paths = [file.path for file in all_files() if file.kind is None]
-    assert [path for path in unknown_paths if not any(fnmatchcase(path.name, name) for name in DATA_GLOBS)] == []
-    assert [name for name in DATA_GLOBS if not any(fnmatchcase(path.name, name) for path in unknown_paths)] == []
+    assert [path for path in unknown_paths if not any(fnmatchcase(path.name, glob) for glob in DATA_GLOBS)] == []
+    assert [glob for glob in DATA_GLOBS if not any(fnmatchcase(path.name, glob) for path in unknown_paths)] == []
 
 
 def test_each_case_in_table_of_contradicted_cases_exists() -> None:

@@ -46,12 +46,12 @@ class PollingTimer:
 
     def __init__(self) -> None:
         self.sleeps: list[float] = []
-        self._go = Event()
+        self._wakeup_event = Event()
 
     def sleep(self, seconds: float) -> None:
         self.sleeps.append(seconds)
-        self._go.wait()
-        self._go.clear()
+        self._wakeup_event.wait()
+        self._wakeup_event.clear()
 
     def run_next_scan(self) -> float:
         """Wake up the greenlet for one scan of the SRV records.
@@ -60,7 +60,7 @@ class PollingTimer:
         """
         eventually(lambda: self.sleeps)
         sleep_count = len(self.sleeps)
-        self._go.set()
+        self._wakeup_event.set()
         eventually(lambda: len(self.sleeps) > sleep_count)
         return self.sleeps[-1]
 
@@ -190,7 +190,7 @@ def test_client_of_replica_set_does_not_poll(network: Network, polling_timer: Po
             eventually(lambda: client.primary)
             network.name_server.hosts[TEST3] = records(27018)
             query_count = len(network.name_server.questions)
-            polling_timer._go.set()
+            polling_timer._wakeup_event.set()
             eventually(lambda: client._topology._srv_monitor._background.greenlet.dead)
             assert len(network.name_server.questions) == query_count
             assert [port for _host, port in client.nodes] == [27017]
@@ -298,7 +298,7 @@ def test_polling_interval_is_shortest_ttl_and_at_least_60_seconds(
 def test_operation_succeeds_during_dns_query_of_polling_greenlet(
     connect: Any, network: Network, polling_timer: PollingTimer
 ) -> None:
-    # The timeout is longer than the test, so that the query does not time out.
+    # The timeout is longer than the test, so that the DNS query does not time out.
     client = connect(connectTimeoutMS=60_000)
     network.name_server.silent = True
     query_count = len(network.name_server.questions)
@@ -319,12 +319,12 @@ def count_polling_greenlets() -> int:
 def test_close_of_client_ends_polling_during_unanswered_query(
     connect: Any, network: Network, polling_timer: PollingTimer
 ) -> None:
-    # The timeout is longer than the test, so that the query does not time out.
+    # The timeout is longer than the test, so that the DNS query does not time out.
     client = connect(connectTimeoutMS=60_000)
     network.name_server.silent = True
     query_count = len(network.name_server.questions)
     eventually(lambda: polling_timer.sleeps)
-    polling_timer._go.set()
+    polling_timer._wakeup_event.set()
     eventually(lambda: len(network.name_server.questions) > query_count)
     client.close()
     eventually(lambda: count_polling_greenlets() == 0)

@@ -1,8 +1,8 @@
 """Official tests in the unified test format on simulated deployments.
 
-The default tier runs each case of fast suites, and half of the cases of slow suites, on one
-topology. A hash of the case name selects the topology. The long tier runs each case on all
-remaining topologies. ``tests/spec/unified/skips.py`` lists the cases that do not pass.
+A hash of the case name selects one topology for each case of fast suites, and for half of the cases
+of slow suites. The default tier runs a third of these pairs of case and topology. The long tier runs
+all other pairs. ``tests/spec/unified/skips.py`` lists the cases that do not pass.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from tests.spec.unified.skips import REQUIREMENT, RULES, SKIPPED_BY_TEST, CaseOn
 from tests.spec.unified.suites import CLIENT_OPTIONS, passing_files, read_file
 from tests.support.tiers import tiers_of
 
-# Cases that contain waits or time limits run in virtual time. In real time, such cases fail on a
-# busy machine: an operation of 50 ms may have a timeout of 75 ms. Cases with encryption need real
-# time, because the key management server and mongocryptd are not part of the simulation.
+# The cases of files with waits or time limits run in virtual time. In real time, such cases may fail
+# on a busy machine: an operation of 50 ms may have a timeout of 75 ms. Files with encryption need
+# real time, because the key management server and mongocryptd are not part of the simulation.
 _WAITING_WORDS = frozenset({"timeoutMS", "connectTimeoutMS", "heartbeatFrequencyMS", "blockTimeMS"})
 _WAITING_WORDS |= frozenset({"wait()", "waitForEvent()"})
-_COSTLY_FOLDERS = ("client-side-encryption/", "client-side-operations-timeout/")
+_SLOW_FOLDERS = ("client-side-encryption/", "client-side-operations-timeout/")
 _REAL_TIME_WORDS = frozenset({"autoEncryptOpts", "clientEncryption"})
 
 
@@ -55,7 +55,7 @@ def all_cases(tiers: Set[str]) -> list[Any]:
 
 def cases_of(file: SpecFile, tiers: Set[str]) -> Iterator[Any]:
     document = file.document
-    entities = words_of(document.get("createEntities"))
+    entity_words = words_of(document.get("createEntities"))
     for index, case in enumerate(document["tests"]):
         name = f"{file.id}: {case['description']}"
         possible = settings(document.get("runOnRequirements"), case.get("runOnRequirements"))
@@ -64,10 +64,10 @@ def cases_of(file: SpecFile, tiers: Set[str]) -> Iterator[Any]:
         elif "skipReason" in case:
             yield skipped_case(file, index, name, f"{SKIPPED_BY_TEST}: {case['skipReason']}")
         else:
-            divisor = 2 if file.id.startswith(_COSTLY_FOLDERS) else 1
+            divisor = 2 if file.id.startswith(_SLOW_FOLDERS) else 1
             default_setting = dict(enumerate(possible)).get(crc32(name.encode()) % (divisor * len(possible)))
             chosen = [setting for setting in possible if ("default" if setting is default_setting else "long") in tiers]
-            words = entities | words_of(case) if chosen else entities
+            words = entity_words | words_of(case) if chosen else entity_words
             for setting in chosen:
                 rule = rule_for(CaseOnTopology(file.path.stem, case["description"], setting.topology, words))
                 marks = [] if setting is default_setting else [pytest.mark.long]
@@ -97,15 +97,15 @@ def read_valid_content(file: SpecFile) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def needs_virtual_time(file: SpecFile) -> bool:
-    """Return True if the cases of a file contain waits or time limits, and no encryption."""
+    """Return True if a file contains waits or time limits, but no encryption."""
     words = words_of(file.document)
     return bool(words & _WAITING_WORDS) and not words & _REAL_TIME_WORDS
 
 
 @pytest.mark.one_in(3)  # CI runs the other cases on mongod
 def test_official_case_passes(file: SpecFile, index: int, setting: Setting, deployments: Deployments) -> None:
-    complete = read_valid_content(file)
-    document = deepcopy({**complete, "tests": complete["tests"][index : index + 1]})
+    content = read_valid_content(file)
+    document = deepcopy({**content, "tests": content["tests"][index : index + 1]})
     (case,) = document["tests"]
     if file.path.stem in FILES_WITH_TIMEOUTS:
         lengthen_blocks(document)

@@ -60,7 +60,7 @@ def _marks(file: SpecFile) -> list[Any]:
 @pytest.mark.parametrize(("file", "index"), failing_cases())
 def test_case_in_folder_valid_fail_fails(file: SpecFile, index: int, deployments: Deployments) -> None:
     document = read_file(file)
-    # The runner does not check KMS credentials. If credentials are missing, libmongocrypt raises
+    # The runner does not check KMS credentials. If credentials are missing, pymongocrypt raises
     # ValueError.
     with pytest.raises((FormatError, AssertionError, ValueError)):
         check(file.document)
@@ -106,7 +106,7 @@ def document_and_case(*operations: dict[str, Any], **fields: Any) -> tuple[dict[
 PING = {"name": "runCommand", "object": "database0", "arguments": {"commandName": "ping", "command": {"ping": 1}}}
 
 
-def create_entities(*entities: dict[str, Any]) -> dict[str, Any]:
+def create_entities_operation(*entities: dict[str, Any]) -> dict[str, Any]:
     """Return the operation ``createEntities`` of the unified test format."""
     return {"name": "createEntities", "object": "testRunner", "arguments": {"entities": list(entities)}}
 
@@ -124,7 +124,7 @@ def test_error_in_thread_fails_case(
 ) -> None:
     wait_operation = {"name": "waitForThread", "object": "testRunner", "arguments": {"thread": "thread0"}}
     document, case = document_and_case(
-        create_entities({"thread": {"id": "thread0"}}),
+        create_entities_operation({"thread": {"id": "thread0"}}),
         {
             "name": "runOnThread",
             "object": "testRunner",

@@ -64,15 +64,15 @@ def test_parsed_uri_equals_official_case(case: dict[str, Any]) -> None:
 
 def assert_credentials(result: dict[str, Any], expected: dict[str, Any]) -> None:
     assert result["username"] == expected["username"]
-    # As in PyMongo, the first dot separates the database from the collection. The official case
-    # expects one name with both parts.
+    # As in PyMongo, the first dot in the path of a URI separates the names of the database and of the
+    # collection. The official cases expect one name with both parts.
     names = [result["database"], result["collection"]]
     assert (".".join(part for part in names if part) or None) == expected["db"]
     # If the URI contains only a username, the password is an empty string, as in PyMongo.
     assert result["password"] == ("" if expected["username"] and expected["password"] is None else expected["password"])
 
 
-# Default mechanism properties of gmongo, which the official cases do not contain.
+# Names of default mechanism properties. The official cases do not contain these properties.
 _DEFAULT_PROPERTY_NAMES = {"ALLOWED_HOSTS"}
 
 
@@ -114,8 +114,8 @@ def make_write_concern(description: dict[str, Any]) -> WriteConcern:
     return WriteConcern(**{WRITE_CONCERN_PARAMETERS[name]: value for name, value in description.items()})
 
 
-# For a negative number, the tests of the Read and Write Concern specification expect an error. The
-# tests of the URI Options specification expect a warning.
+# For a negative `wtimeoutMS`, the tests of the Read and Write Concern specification expect an error.
+# The tests of the URI Options specification expect a warning.
 @pytest.mark.parametrize("case", cases("concerns in a uri"))
 def test_concerns_of_uri_equal_official_case(case: dict[str, Any]) -> None:
     if not case["valid"]:

@@ -30,6 +30,6 @@ def version_requiring_deployment() -> Iterator[Deployment]:
 
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:
-    """Start a scripted replica set of one member."""
+    """Start a scripted replica set of one member, and yield the member."""
     with ScriptedReplicaSet(1) as replica_set:
         yield replica_set.members[0]

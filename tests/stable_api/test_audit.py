@@ -160,12 +160,12 @@ def test_audit_finds_exactly_the_commands_that_strict_server_rejects(deployment:
         lambda db: db.c.find({}, batch_size=2).to_list(),
         lambda db: db.c.aggregate([{"$indexStats": {}}]).to_list(),
     ]
-    strict = connect(deployment, server_api=ServerApi("1", strict=True))
+    strict_client = connect(deployment, server_api=ServerApi("1", strict=True))
     for action in actions:
         audit = Audit()
         client = connect(deployment, server_api=ServerApi("1"), event_listeners=[audit])
         try:
-            action(strict.db)
+            action(strict_client.db)
             is_rejected = False
         except OperationFailure as error:
             is_rejected = error.code == 323
@@ -200,7 +200,7 @@ def _event(name: str, failure: dict[str, Any] | None = None) -> Any:
 
 @pytest.fixture
 def audit_with_findings(monkeypatch: pytest.MonkeyPatch) -> Audit:
-    """Return an audit that has at least one finding with each verdict."""
+    """Return an audit that has findings with all verdicts except ``UNKNOWN``."""
     monkeypatch.setattr("gmongo.stable_api.audit._call_location", lambda: "app.py:1")
     audit = Audit()
     for name in ("testDeprecation", "count", "buildInfo", "distinct", "distinct", "ping"):
@@ -244,7 +244,7 @@ def test_audit_report_on_terminal_is_a_table(
     monkeypatch.setattr(terminal, "isatty", lambda: True)
     show(Audit() if is_clean else audit_with_findings, terminal)
     text = terminal.getvalue()
-    # A report without findings is green, a report with findings is yellow.
+    # A report without findings is green. A report with findings is yellow.
     assert text.startswith("\x1b[32m" if is_clean else "\x1b[33m")
     words = (
         "refused by the server",
@@ -263,17 +263,17 @@ def test_audit_report_on_terminal_is_a_table(
     assert plain.getvalue() == REPORT
 
 
-def simulated_call_place(*files: str) -> str:
+def simulated_call_place(*file_names: str) -> str:
     """Simulate a stack of calls. Return the place in the stack that the audit reports.
 
-    :param files: the file name of each function in the stack, from the outermost function.
+    :param file_names: the file name of each function in the stack, from the outermost function.
     """
     places: list[str] = []
     namespace: dict[str, Any] = {"call": lambda: None}
-    for number, file in enumerate(reversed(files)):
+    for number, file_name in enumerate(reversed(file_names)):
         statement = "places.append(place())" if number == 0 else "call()"
         new_namespace = {"call": namespace.get("f"), "places": places, "place": _call_location}
-        exec(compile(f"\n\ndef f():\n    {statement}", file, "exec"), new_namespace)
+        exec(compile(f"\n\ndef f():\n    {statement}", file_name, "exec"), new_namespace)
         namespace = new_namespace
     gevent.spawn(namespace["f"]).get()
     return places[0]
@@ -299,29 +299,29 @@ def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def program(tmp_path: Path) -> Path:
+def app_folder(tmp_path: Path) -> Path:
     (tmp_path / "app.py").write_text(PROGRAM)
     return tmp_path
 
 
 @pytest.mark.parametrize("arguments", [["app.py"], ["-m", "app"]], ids=["file", "module"])
-def test_program_runs_with_audit_report_on_stderr(arguments: list[str], program: Path) -> None:
-    done = run(*arguments, "--port", "1", folder=program)
+def test_program_runs_with_audit_report_on_stderr(arguments: list[str], app_folder: Path) -> None:
+    done = run(*arguments, "--port", "1", folder=app_folder)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "arguments: ['--port', '1']\n"
     assert "distinct  3x  app.py:9  use aggregate with $group" in done.stderr
 
 
-def test_check_option_of_audit_sets_exit_status(program: Path) -> None:
-    assert run("--check", "app.py", folder=program).returncode == 3
-    (program / "app.py").write_text(PROGRAM.replace('distinct("_id")', "find_one()"))
-    assert run("--check", "app.py", folder=program).returncode == 0
+def test_check_option_of_audit_sets_exit_status(app_folder: Path) -> None:
+    assert run("--check", "app.py", folder=app_folder).returncode == 3
+    (app_folder / "app.py").write_text(PROGRAM.replace('distinct("_id")', "find_one()"))
+    assert run("--check", "app.py", folder=app_folder).returncode == 0
 
 
-def test_json_report_is_written_to_file(program: Path) -> None:
-    done = run("--json", "-o", "report.json", "app.py", folder=program)
+def test_json_report_is_written_to_file(app_folder: Path) -> None:
+    done = run("--json", "-o", "report.json", "app.py", folder=app_folder)
     assert done.stderr == ""
-    report = json.loads((program / "report.json").read_text())
+    report = json.loads((app_folder / "report.json").read_text())
     assert report["clean"] is False
     assert report["findings"][0] == {
         "verdict": "outside",
@@ -337,9 +337,9 @@ def test_json_report_is_written_to_file(program: Path) -> None:
     ("last_statement", "status"),
     [("raise SystemExit(5)", 5), ("raise SystemExit('no more')", 1), ("1 / 0", 1), ("raise SystemExit", 0)],
 )
-def test_report_is_written_after_any_end_of_the_program(last_statement: str, status: int, program: Path) -> None:
-    (program / "app.py").write_text(f"{PROGRAM}\n{last_statement}\n")
-    done = run("app.py", folder=program)
+def test_report_is_written_after_any_end_of_the_program(last_statement: str, status: int, app_folder: Path) -> None:
+    (app_folder / "app.py").write_text(f"{PROGRAM}\n{last_statement}\n")
+    done = run("app.py", folder=app_folder)
     assert done.returncode == status
     assert "distinct  3x  app.py:9" in done.stderr
     if last_statement == "1 / 0":

@@ -139,9 +139,9 @@ def test_audit_of_driver_commands_finds_no_undocumented_parameter(deployment: De
 
 
 def extend_reply(value: Any, rng: random.Random) -> Any:
-    """Return a reply with additional unknown fields, in shuffled order.
+    """Return a reply with additional unknown fields, and with its fields in shuffled order.
 
-    Documents of users and the values of some internal fields stay unchanged.
+    Returned documents and the values of some internal fields stay unchanged.
     """
     if not isinstance(value, dict):
         return value
@@ -169,11 +169,11 @@ def test_results_do_not_change_if_replies_have_unknown_fields(
 
 @pytest.mark.requirement("API-23")
 def test_operations_succeed_without_internal_reply_fields(connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    internal = ("operationTime", "topologyVersion", "connectionId", "localTime", "electionId", "lastWrite")
+    internal_fields = ("operationTime", "topologyVersion", "connectionId", "localTime", "electionId", "lastWrite")
     answer = Member.answer
 
     def without_internal_fields(member: Any, call: Any) -> Any:
-        return {name: value for name, value in answer(member, call).items() if name not in internal}
+        return {name: value for name, value in answer(member, call).items() if name not in internal_fields}
 
     monkeypatch.setattr(Member, "answer", without_internal_fields)
     with Deployment.replica_set(1) as deployment:
@@ -209,7 +209,7 @@ def test_unknown_error_code_raises_operation_failure_with_labels(server: Scripte
     assert (caught.value.code, caught.value.details["more"]) == (99999, 1)
     assert caught.value.has_error_label("OddError")
     server.replies["find"] = {"ok": 0, "code": 10107, "errmsg": "no primary here", "errorLabels": ["OddError"]}
-    with pytest.raises(NotPrimaryError) as other:  # the driver selects the class by the code 10107
+    with pytest.raises(NotPrimaryError) as other:  # the code 10107 determines the error class
         client.db.c.find_one()
     assert other.value.has_error_label("OddError")
 

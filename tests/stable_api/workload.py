@@ -56,11 +56,11 @@ def _find_and_modify(client: Client) -> Any:
 
 def _read(client: Client) -> Any:
     numbers = client.stable.c
-    batches = numbers.find({"even": False}, batch_size=2).sort("_id").to_list()
+    matches = numbers.find({"even": False}, batch_size=2).sort("_id").to_list()
     with numbers.find({}, batch_size=2) as cursor:
         first = next(cursor)
     sums = numbers.aggregate([{"$group": {"_id": "$even", "n": {"$sum": 1}}}, {"$sort": {"_id": 1}}]).to_list()
-    return batches, first, sums, numbers.count_documents({}), numbers.estimated_document_count(), numbers.find_one()
+    return matches, first, sums, numbers.count_documents({}), numbers.estimated_document_count(), numbers.find_one()
 
 
 def _transact(client: Client) -> Any:

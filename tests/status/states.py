@@ -30,7 +30,7 @@ SLOW_ENTRY = {
 def client(**fields: Any) -> dict[str, Any]:
     """Return the state of a client.
 
-    Without arguments, the summary finds no problem in the state.
+    Without `fields`, the summary of the status page finds no problem in the state.
     """
     defaults = {"number": 7, "application": "shop", "topology": "Sharded", "replicaSet": "", "servers": [SERVER]}
     return {**defaults, "operations": [], "slow": [], "history": [], "retries": RETRIES, **fields}

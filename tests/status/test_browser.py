@@ -66,7 +66,7 @@ _TERMINAL_HTML = (
 
 @contextmanager
 def open_page(application: Any, seconds: float = 90) -> Iterator[Page]:
-    """Serve a WSGI application, open the page in a browser, and yield the page."""
+    """Serve a WSGI application, open the page of the application in a browser, and yield the page."""
     with browser(seconds) as page:
         server = WSGIServer(("127.0.0.1", 0), application, log=None)
         server.start()
@@ -79,7 +79,7 @@ def open_page(application: Any, seconds: float = 90) -> Iterator[Page]:
 
 
 def table_rows(page: Page, table: str) -> list[list[str]]:
-    """Return the texts of all cells in a table of the page, row by row."""
+    """Return the body rows of a table on the page. A row is the list of the texts of its cells."""
     selector = f"[data-table={table}] tbody tr"
     return page.evaluate(  # type: ignore[no-any-return]
         f"[...document.querySelectorAll({selector!r})].map(row => [...row.cells].map(cell => cell.textContent))"
@@ -90,11 +90,11 @@ def expand_all_sections(page: Page) -> None:
     page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
 
 
-def wait_for_refreshes(page: Page, number: int = 2) -> None:
-    """Wait until the page has loaded more than `number` new states."""
+def wait_for_refreshes(page: Page, count: int = 2) -> None:
+    """Wait until the page has refreshed its states more than `count` times."""
     entry_count_js = "performance.getEntriesByType('resource').length"
-    before = page.evaluate(entry_count_js)
-    until(lambda: page.evaluate(entry_count_js) > before + number)
+    count_before = page.evaluate(entry_count_js)
+    until(lambda: page.evaluate(entry_count_js) > count_before + count)
 
 
 def set_appearance(page: Page, scheme: str, width: int) -> None:
@@ -103,7 +103,7 @@ def set_appearance(page: Page, scheme: str, width: int) -> None:
 
 
 def server_types_on_page(page: Page, deployment: Deployment) -> dict[str, str]:
-    """Return the server types that the page shows for the members of a deployment, by address.
+    """Return the server type that the page shows for each member, keyed by the address.
 
     Servers of other tests, which the page may also show, are omitted.
     """
@@ -111,12 +111,12 @@ def server_types_on_page(page: Page, deployment: Deployment) -> dict[str, str]:
     return {row[0]: row[1] for row in table_rows(page, "servers") if row[0] in addresses}
 
 
-def run_operations(client: MongoClient[Any], number: int) -> None:
-    """Read and write documents until the greenlet is killed."""
+def run_operations(client: MongoClient[Any], document_id: int) -> None:
+    """Update and read a document until the greenlet is killed."""
     while True:
         try:
-            client.shop.orders.update_one({"_id": number}, {"$inc": {"n": 1}}, upsert=True)
-            client.shop.orders.find_one({"_id": number, "secret": "hunter2"})
+            client.shop.orders.update_one({"_id": document_id}, {"$inc": {"n": 1}}, upsert=True)
+            client.shop.orders.find_one({"_id": document_id, "secret": "hunter2"})
         except PyMongoError:
             pass
         gevent.sleep(0.01)
@@ -168,7 +168,7 @@ def check_outage(page: Page, deployment: Deployment) -> None:
     )
     until(lambda: old_primary.address not in [row[1] for row in table_rows(page, "wrong")])
     assert "hunter2" not in page.evaluate("document.documentElement.outerHTML")
-    assert page.console == []
+    assert page.console_messages == []
 
 
 @pytest.fixture(scope="module")
@@ -176,18 +176,18 @@ def page_of_three_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """Open a page about three workers whose replica set has lost its primary under load."""
     directory = tmp_path_factory.mktemp("page") / "states"
     with Deployment.replica_set(members=3) as deployment, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workers_module, "_REPLY_TIMEOUT", WAIT_LIMIT)  # Let slow workers reply.
+        patch.setattr(workers_module, "_REPLY_TIMEOUT", WAIT_LIMIT)  # Give slow workers enough time to reply.
         command = [sys.executable, "-c", _WORKER_PROGRAM, str(directory), deployment.uri]
         workers = [subprocess.Popen(command) for _ in range(3)]
-        names = {str(worker.pid) for worker in workers}
+        process_ids = {str(worker.pid) for worker in workers}
         try:
             with open_page(StatusPage(directory), 300) as page:
-                until(lambda: names <= {row[0] for row in articles(page) if "1 client" in row[1]})
+                until(lambda: process_ids <= {row[0] for row in articles(page) if "1 client" in row[1]})
                 expand_all_sections(page)
                 until(lambda: list(server_types_on_page(page, deployment).values()).count("RSPrimary") == 1)
                 primary = deployment.members.primary
                 primary.kill()
-                until(lambda: names == processes_without_server(page, primary.address))
+                until(lambda: process_ids == processes_without_server(page, primary.address))
                 if PICTURE_FOLDER:
                     take_screenshots(page, directory, Path(PICTURE_FOLDER))
                 expand_all_sections(page)
@@ -199,20 +199,20 @@ def page_of_three_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
                 worker.wait()
 
 
-def take_screenshots(page: Page, directory: Path, folder: Path) -> None:
+def take_screenshots(page: Page, state_directory: Path, picture_folder: Path) -> None:
     """Take screenshots of the page, and of the terminal view with a width of 80 columns."""
     set_appearance(page, "light", 1280)
     page.evaluate("document.querySelectorAll('article > details').forEach((each, at) => { each.open = at === 1; })")
     wait_for_refreshes(page, 20)
-    page.screenshot(folder / "status.png")
+    page.screenshot(picture_folder / "status.png")
     console = Console(record=True, file=io.StringIO(), width=80, height=28, force_terminal=True)
-    console.print(Screen().visible_part(worker_states(directory), console))
-    text = console.export_html(inline_styles=True, theme=MONOKAI, code_format=_TERMINAL_HTML)
-    with browser() as other:
-        other.open("data:text/html;base64," + b64encode(text.encode()).decode())
-        other.call("Emulation.setDeviceMetricsOverride", width=740, height=590, deviceScaleFactor=1, mobile=False)
+    console.print(Screen().visible_part(worker_states(state_directory), console))
+    html = console.export_html(inline_styles=True, theme=MONOKAI, code_format=_TERMINAL_HTML)
+    with browser() as view_page:
+        view_page.open("data:text/html;base64," + b64encode(html.encode()).decode())
+        view_page.call("Emulation.setDeviceMetricsOverride", width=740, height=590, deviceScaleFactor=1, mobile=False)
         gevent.sleep(1)
-        other.screenshot(folder / "terminal.png")
+        view_page.screenshot(picture_folder / "terminal.png")
 
 
 def articles(page: Page) -> list[list[str]]:
@@ -221,13 +221,13 @@ def articles(page: Page) -> list[list[str]]:
     return page.evaluate(f"[...document.querySelectorAll('article')].map(each => {pairs})")  # type: ignore[no-any-return]
 
 
-def processes_without_server(page: Page, server: str) -> set[str]:
-    """Return the processes that report a server as unknown because of a refused connection.
+def processes_without_server(page: Page, address: str) -> set[str]:
+    """Return the IDs of the processes whose connections to a server were refused.
 
     A process that reports another error, such as a reset connection, is omitted.
     """
     matches = [
-        row for row in table_rows(page, "wrong") if row[:2] == ["server unknown", server] and "refused" in row[6]
+        row for row in table_rows(page, "wrong") if row[:2] == ["server unknown", address] and "refused" in row[6]
     ]
     return set(matches[0][4].split(", ")) if matches else set()
 
@@ -241,7 +241,7 @@ def test_page_shows_lost_primary_of_three_workers_as_one_problem(page_of_three_w
     tops_js = "[...document.querySelectorAll('#verdict, [data-table=wrong], article')].map(each => each.offsetTop)"
     tops = page.evaluate(tops_js)
     assert tops == sorted(tops)
-    assert page.console == []
+    assert page.console_messages == []
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -282,9 +282,9 @@ def test_refresh_of_page_keeps_selection_focus_and_open_sections(page_of_three_w
     wait_for_refreshes(page)
     assert page.evaluate("getSelection().toString()") == selected
     assert page.evaluate("document.activeElement === document.querySelector('article summary')")
-    *others, changed = page.evaluate("[...document.querySelectorAll('article > details')].map(each => each.open)")
+    *others, last_is_open = page.evaluate("[...document.querySelectorAll('article > details')].map(each => each.open)")
     assert all(others)
-    assert not changed
+    assert not last_is_open
 
 
 def test_keyboard_expands_a_process(page_of_three_workers: Page) -> None:
@@ -361,18 +361,18 @@ def test_charts_of_page_show_recorded_rates() -> None:
 
 
 def test_page_reports_failed_refresh_and_recovers() -> None:
-    status, unavailable = StatusPage(), False
+    status_page, is_unavailable = StatusPage(), False
 
     def application(environ: dict[str, Any], start_response: Any) -> Any:
-        if unavailable:
+        if is_unavailable:
             start_response("503 Service Unavailable", [("Content-Length", "0")])
             return []
-        return status(environ, start_response)
+        return status_page(environ, start_response)
 
     with open_page(application) as page:
-        unavailable = True
+        is_unavailable = True
         until(lambda: "not refreshed: HTTP 503" in page.text())
-        unavailable = False
+        is_unavailable = False
         until(lambda: "not refreshed" not in page.text())
 
 

@@ -31,7 +31,7 @@ READERS: dict[str, Callable[[MongoClient[Any]], object]] = {
 
 
 class RegisteredObject:
-    """Object that the simulated thread registers for the fork hook."""
+    """Object that :class:`ConcurrentChanges` registers with :func:`register_after_fork`."""
 
     def mark_forked(self) -> None:
         pass
@@ -55,7 +55,7 @@ class ConcurrentChanges:
         self._deques = topology.history.events, slow.entries
         self._registered_objects: list[RegisteredObject] = []
         self._event = SdamEvent(0.0, "joined", self._address, None, 1, 0.0)
-        self._slow = slow.entries[0]
+        self._slow_entry = slow.entries[0]
         self._waiter: Waiter[Any] = Waiter()
         self._mappings: tuple[tuple[dict[Any, Any], Any, Any], ...] = (
             (topology.servers, ("other", 1), self._server),
@@ -78,7 +78,7 @@ class ConcurrentChanges:
         register_after_fork(self._registered_objects[-1])
         for waiters in self._queues:
             waiters[self._waiter] = None
-        for entries, entry in zip(self._deques, (self._event, self._slow), strict=True):
+        for entries, entry in zip(self._deques, (self._event, self._slow_entry), strict=True):
             entries.append(entry)
         for mapping, key, value in self._mappings:
             mapping[key] = value
@@ -108,16 +108,16 @@ def read_metrics() -> None:
     from gmongo._telemetry import metrics as telemetry_metrics
 
     for instruments in list(telemetry_metrics._instruments.values()):
-        for *_, number in telemetry_metrics._POOL_INSTRUMENTS:
-            list(instruments._pool_callback(number)(CallbackOptions()))
-        for *_, read in telemetry_metrics._CLIENT_INSTRUMENTS:
-            list(instruments._client_callback(read)(CallbackOptions()))
+        for *_, read_counts in telemetry_metrics._POOL_INSTRUMENTS:
+            list(instruments._pool_callback(read_counts)(CallbackOptions()))
+        for *_, read_values in telemetry_metrics._CLIENT_INSTRUMENTS:
+            list(instruments._client_callback(read_values)(CallbackOptions()))
 
 
 @contextmanager
-def between_instructions(action: Callable[[], None], every: int) -> Iterator[None]:
-    """Run the block, and call `action` each time that the block has executed `every` bytecode
-    instructions.
+def between_instructions(action: Callable[[], None], interval: int) -> Iterator[None]:
+    """Run the block. Call `action` whenever the called functions of other files have executed
+    `interval` further bytecode instructions.
     """
     instruction_numbers = count(1)
 
@@ -125,7 +125,7 @@ def between_instructions(action: Callable[[], None], every: int) -> Iterator[Non
         if frame.f_code.co_filename == __file__:
             return None
         frame.f_trace_opcodes = True
-        if event == "opcode" and next(instruction_numbers) % every == 0:
+        if event == "opcode" and next(instruction_numbers) % interval == 0:
             action()
         return trace
 
@@ -138,9 +138,9 @@ def between_instructions(action: Callable[[], None], every: int) -> Iterator[Non
 
 
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS.keys())
-@pytest.mark.parametrize("every", [1, 2, 3, 7])
+@pytest.mark.parametrize("interval", [1, 2, 3, 7])
 def test_read_of_state_succeeds_during_changes_between_instructions(
-    read: Callable[[MongoClient[Any]], object], every: int
+    read: Callable[[MongoClient[Any]], object], interval: int
 ) -> None:
     pytest.importorskip("opentelemetry.sdk")
     with (
@@ -151,7 +151,7 @@ def test_read_of_state_succeeds_during_changes_between_instructions(
         with checked_out(client._topology.pools()[0]):
             changes = ConcurrentChanges(client)
             try:
-                with between_instructions(changes, every):
+                with between_instructions(changes, interval):
                     read(client)
             finally:
                 changes.end()

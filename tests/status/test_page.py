@@ -54,8 +54,8 @@ def operation_phases(client: MongoClient[Any]) -> list[str]:
 
 
 def send_wsgi_request(application: Any, query: str = "", method: str = "GET") -> tuple[str, dict[str, str], bytes]:
-    """Send a request to a WSGI application through a validator. Return the status, the headers and
-    the body.
+    """Send a request to a WSGI application through the validator of wsgiref. Return the status, the
+    headers and the body.
     """
     responses: list[Any] = []
     environ = {
@@ -181,12 +181,12 @@ def test_history_in_state_contains_election() -> None:
         MongoClient(deployment.uri, heartbeatFrequencyMS=500) as client,
     ):
         client.shop.orders.insert_one({})
-        first = deployment.members.primary
-        assert first is not None
-        first.step_down()
+        old_primary = deployment.members.primary
+        assert old_primary is not None
+        old_primary.step_down()
         eventually(lambda: "elected primary" in [each["what"] for each in state_of(client)["history"]])
         history = state_of(client)["history"]
-        assert ("primary lost", first.address) in [(each["what"], each["server"]) for each in history]
+        assert ("primary lost", old_primary.address) in [(each["what"], each["server"]) for each in history]
         assert all(each["agoMS"] >= 0 for each in history)
 
 

@@ -37,7 +37,7 @@ def state_with(path: tuple[Any, ...], **new_value: Any) -> dict[str, Any]:
     """Return a copy of the complete state with a changed or removed field.
 
     :param path: the path of the field.
-    :param new_value: the new value, as keyword argument `value`. Without a value, remove the field.
+    :param new_value: the keyword argument `value` with the new value, or nothing to remove the field.
     """
     copied: Any = copy.deepcopy(COMPLETE_STATE)
     parent = copied

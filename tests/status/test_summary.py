@@ -15,8 +15,8 @@ from tests.status.states import EVENT, OPERATION, POOL, RETRIES, SERVER, UNKNOWN
 from tests.support.wait import eventually
 
 
-def history_event(kind: str, since: float, server: str = "h:1") -> dict[str, Any]:
-    return {**EVENT, "what": kind, "server": server, "agoMS": since, "sinceMS": since}
+def history_event(kind: str, age_ms: float, server: str = "h:1") -> dict[str, Any]:
+    return {**EVENT, "what": kind, "server": server, "agoMS": age_ms, "sinceMS": age_ms}
 
 
 NO_PRIMARY = {"topology": "ReplicaSetNoPrimary", "replicaSet": "rs"}

@@ -29,7 +29,7 @@ def printed_lines(states: Sequence[dict[str, Any]], width: int = 200) -> list[st
 
 
 def view_cells(view: View, *states: dict[str, Any], width: int = 200) -> list[list[str]]:
-    """Return the cells of the rows that a view shows for the given states."""
+    """Return the cell texts of each row that a view shows for the given states."""
     return [[each.cell_text(row) for each in view.visible_columns(width)] for row in view.rows(list(states))]
 
 
@@ -59,8 +59,8 @@ def test_views_show_operation_slow_operation_and_event() -> None:
     duration_parts = "check-out 200.0 ms, server 98.0 ms"
     slow = ["12", "1.0 s", "300.0 ms", "find shop.orders", "h:1", "1", duration_parts, "NetworkTimeout"]
     assert view_cells(SLOW_VIEW, states) == [slow]
-    for driver, has_driver_time in ((3.0, False), (3.02, True)):
-        ((*_, shown, _),) = view_cells(SLOW_VIEW, state(client(slow=[{**SLOW_ENTRY, "driverMS": driver}])))
+    for driver_ms, has_driver_time in ((3.0, False), (3.02, True)):
+        ((*_, shown, _),) = view_cells(SLOW_VIEW, state(client(slow=[{**SLOW_ENTRY, "driverMS": driver_ms}])))
         assert (shown == f"{duration_parts}, driver 3.0 ms") is has_driver_time
     assert view_cells(EVENTS, states) == [["12", "61.0 s", "elected primary", "2", "h:1", "gone"]]
 
@@ -131,10 +131,10 @@ STATES = [
 ]
 
 
-def words_below(lines: list[str], name: str, number: int) -> list[str]:
-    """Return the word at index `number` of each line below the line that starts with `name`."""
-    header = next(index for index, line in enumerate(lines) if line.strip().startswith(name))
-    return [line.split()[number] for line in lines[header + 1 :] if line]
+def words_below(lines: list[str], name: str, word_index: int) -> list[str]:
+    """Return word `word_index` of each non-empty line below the line that starts with `name`."""
+    header_index = next(index for index, line in enumerate(lines) if line.strip().startswith(name))
+    return [line.split()[word_index] for line in lines[header_index + 1 :] if line]
 
 
 def test_screen_fits_the_terminal_size() -> None:

@@ -1,4 +1,4 @@
-"""The function `watch` reads keys, refreshes the terminal view, and ends.
+"""The function `watch` reads keys, refreshes the terminal view, and ends after the key ``q``.
 
 One test checks that a process replaces the socket of an ended process with the same ID.
 """
@@ -32,7 +32,7 @@ from gmongo.status.screen import _key_reader, watch
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
     """Yield the file descriptors of a pseudoterminal.
 
-    The second file descriptor is the stdin of this process.
+    The method `sys.stdin.fileno` returns the second file descriptor.
     """
     near, far = pty.openpty()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(fileno=lambda: far))
@@ -64,8 +64,8 @@ def test_terminal_settings_are_restored_after_interrupt(terminal: tuple[int, int
 
 
 class WatchRun:
-    """A run of `watch` with scripted steps. A step is a list of pressed keys, or seconds
-    without a pressed key.
+    """A run of `watch` with scripted steps. A step is a list of pressed keys, or a number
+    of seconds without a pressed key.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *steps: list[str] | float) -> None:

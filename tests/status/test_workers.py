@@ -238,7 +238,7 @@ MALFORMED_REPLIES: dict[str, bytes] = {
 
 @contextmanager
 def scripted_worker(path: Path, serve: Callable[[Any], None]) -> Iterator[None]:
-    """Start a server on the socket of a worker. The server calls `serve` for each connection."""
+    """Listen on the Unix socket `path`, as a worker does. Call `serve` for each connection."""
 
     def handle(sock: Any, _address: Any) -> None:
         with sock, suppress(OSError):
@@ -266,9 +266,9 @@ def test_connection_to_reader_that_does_not_read_is_closed_after_1_second(
 
 
 def test_unresponsive_workers_do_not_delay_other_workers(tmp_path: Path, virtual_time: Any) -> None:
-    """Check that the reader requests the states of all workers concurrently.
+    """Check that the reader connects to all workers concurrently.
 
-    One worker replies only after two unresponsive workers have received requests.
+    One worker replies only after the reader has connected to two unresponsive workers.
     """
     with ExitStack() as stack:
         silent_sockets = [stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) for _ in range(2)]
@@ -292,14 +292,14 @@ def test_unresponsive_workers_do_not_delay_other_workers(tmp_path: Path, virtual
 
 def outputs_of(directory: Path) -> tuple[list[dict[str, Any]], str]:
     """Return the states that the page shows, and the text that the terminal command prints."""
-    page = json.loads(send_wsgi_request(StatusPage(directory), "format=json")[2], parse_constant=pytest.fail)[
+    page_states = json.loads(send_wsgi_request(StatusPage(directory), "format=json")[2], parse_constant=pytest.fail)[
         "processes"
     ]
     terminal = io.StringIO()
     console = pytest.importorskip("rich.console").Console(file=terminal, force_terminal=True, width=300)
     console.print(importlib.import_module("gmongo.status.terminal").overview(worker_states(directory), 300))
     workers._publishers.pop(directory, None)
-    return page, terminal.getvalue()
+    return page_states, terminal.getvalue()
 
 
 def send_slowly(sock: Any) -> None:
@@ -311,16 +311,16 @@ def send_slowly(sock: Any) -> None:
 @pytest.mark.parametrize("reply", [*MALFORMED_REPLIES.values(), send_slowly], ids=[*MALFORMED_REPLIES, "slow reply"])
 def test_malformed_reply_of_worker_becomes_one_row_with_error(tmp_path: Path, virtual_time: Any, reply: Any) -> None:
     with scripted_worker(tmp_path / "7.sock", reply if callable(reply) else lambda sock: sock.sendall(reply)):
-        page, terminal = outputs_of(tmp_path)
-    (row,) = [each for each in page if each["process"] == "7"]
+        page_states, terminal_text = outputs_of(tmp_path)
+    (row,) = [each for each in page_states if each["process"] == "7"]
     # Directly after a fork, a child may reply on the socket of its parent. Therefore the reader
     # ignores the state of another process, and requests the state again until the timeout.
     is_late = reply in (send_slowly, MALFORMED_REPLIES["state of another process"])
     assert row["error"].startswith(f"does not answer {'within 1 s' if is_late else 'with its state: '}")
     assert ("the state has more than 4000000 bytes" in row["error"]) is (reply is MALFORMED_REPLIES["too large reply"])
     assert row["clients"] == []
-    assert "does not answer" in terminal
-    assert [each["process"] for each in page if "error" not in each] in ([], [os.getpid()])
+    assert "does not answer" in terminal_text
+    assert [each["process"] for each in page_states if "error" not in each] in ([], [os.getpid()])
 
 
 def test_publisher_does_not_keep_the_event_loop_alive(tmp_path: Path) -> None:

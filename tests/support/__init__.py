@@ -1,3 +1,3 @@
-"""Code that several folders of tests share: scripted servers, recorders of events, waits, and fail
-points.
+"""Code that several folders of tests share, such as scripted servers, recorders of events, waits
+and fail points.
 """

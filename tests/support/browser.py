@@ -45,7 +45,7 @@ class Page:
         self._message_ids = count(1)
         self._buffer = b""
         self._session: str | None = None
-        self.console: list[str] = []
+        self.console_messages: list[str] = []
 
     def open(self, url: str) -> None:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
@@ -83,7 +83,7 @@ class Page:
                 result: dict[str, Any] = answer["result"]
                 return result
             if answer.get("method") in ("Log.entryAdded", "Runtime.exceptionThrown"):
-                self.console.append(json.dumps(answer["params"]))
+                self.console_messages.append(json.dumps(answer["params"]))
 
     def _receive_message(self) -> dict[str, Any]:
         while b"\0" not in self._buffer:

@@ -31,7 +31,7 @@ Test = TypeVar("Test", bound=Callable[..., None])
 
 
 def with_cases(test: Test) -> Test:
-    """Run a test once with each of its cases. The fields of a case are arguments of the test."""
+    """Run a test with each of its cases. Each field except ``table`` and ``id`` is an argument."""
     cases = rows(test.__code__.co_filename, test.__name__)
     ids = [case.pop("id", None) for case in cases]
     names = list(cases[0])
@@ -43,7 +43,7 @@ def with_cases(test: Test) -> Test:
 def rows(test_file: str, table: str | None = None) -> list[dict[str, Any]]:
     """Return the cases of a table, without the field ``table``.
 
-    If `table` is None, return all cases of a file without tables.
+    If `table` is None, return the cases that have no field ``table``.
     """
     table_rows = [row for row in all_rows(Path(test_file).with_suffix(".jsonl")) if row.get("table") == table]
     assert table_rows, f"the cases of {test_file} have no table {table}"

@@ -2,8 +2,8 @@
 
 Critical sections are the methods of ``StateMachine`` and the blocks ``with delivery:``.
 :func:`record_switches` wraps the critical sections, and ``greenlet.settrace`` reports each switch.
-A greenlet also must not switch between ``Delivery.record`` and the delivery of the event, because
-other greenlets wait for the delivery.
+A greenlet with a recorded event may switch before the delivery only to wait for earlier events,
+because other greenlets wait for the delivery.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ import greenlet
 from gmongo.cmap.pool_state import StateMachine
 from gmongo.events.delivery import Delivery
 
-# Method of `StateMachine` that is no critical section, because `Delivery` calls the method with an
-# event.
+# The only method of `StateMachine` that is no critical section. `Delivery` calls the method to
+# publish an event.
 _UNCRITICAL_METHODS = frozenset({"_publish_ready"})
 
 
 class CriticalSections:
-    """Records of the critical sections that run in a block of :func:`record_switches`."""
+    """Count and faults of the critical sections that run in a block of :func:`record_switches`."""
 
     def __init__(self) -> None:
         self.count = 0
         self.faults: list[str] = []
         self._depth: Counter[int] = Counter()
-        self._used_by: dict[int, Delivery] = {}  # ID of the greenlet -> `Delivery` object that the greenlet used last
+        self._last_deliveries: dict[int, Delivery] = {}  # ID of a greenlet -> `Delivery` that the greenlet used last
 
     def wrap_method(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a wrapper that runs a method of ``StateMachine`` as a critical section."""
@@ -66,18 +66,18 @@ class CriticalSections:
         self._depth[id(greenlet.getcurrent())] -= 1
 
     def record_use(self, delivery: Delivery) -> None:
-        self._used_by[id(greenlet.getcurrent())] = delivery
+        self._last_deliveries[id(greenlet.getcurrent())] = delivery
 
     def trace(self, _event: str, switch: tuple[Any, Any]) -> None:
-        """Record a fault if the greenlet that now switches is in a critical section or has
-        undelivered events.
+        """Record a fault if the switching greenlet is in a critical section, or has recorded
+        events and neither delivers them nor waits for their turn.
 
-        ``greenlet.settrace`` calls this method at each switch.
+        After ``greenlet.settrace``, each switch calls this method.
         """
         origin = switch[0]
         if self._depth[id(origin)] > 0:
             self._record_fault("a switch in a critical section", origin)
-        delivery = self._used_by.get(id(origin))
+        delivery = self._last_deliveries.get(id(origin))
         pending = delivery._events_by_greenlet.get(origin) if delivery is not None else None
         if pending is not None and pending.size and not pending.is_delivering and pending.turn is None:
             self._record_fault("a switch before events were delivered", origin)
@@ -91,7 +91,7 @@ class CriticalSections:
 
 @contextmanager
 def record_switches() -> Iterator[CriticalSections]:
-    """While the block runs, record each greenlet switch in a critical section."""
+    """While the block runs, record greenlet switches in critical sections and before deliveries."""
     sections = CriticalSections()
     state_machine_methods: dict[str, Any] = {
         name: sections.wrap_method(method)
@@ -116,7 +116,7 @@ def record_switches() -> Iterator[CriticalSections]:
 
 @contextmanager
 def fail_on_switches() -> Iterator[None]:
-    """Fail at the end of the block if a greenlet has switched in a critical section."""
+    """Fail at the end of the block if :func:`record_switches` has recorded a fault."""
     with record_switches() as sections:
         yield
     assert not sections.faults, f"{len(sections.faults)} faults, the first one: {sections.faults[0]}"

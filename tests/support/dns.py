@@ -99,7 +99,7 @@ class NameServer:
 class Network:
     """Replacement of the driver's address resolution.
 
-    The name server has the IP address of each host. :attr:`ports` maps the ports in SRV records to
+    The name server defines the IP addresses of hosts. :attr:`ports` maps the ports in SRV records to
     the ports of scripted servers. :attr:`resolved` lists the host and port of each resolution.
     """
 

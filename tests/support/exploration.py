@@ -1,4 +1,4 @@
-"""Breadth-first exploration of all states that a maximum number of steps can reach."""
+"""Breadth-first exploration of all states that a system can reach with a limited number of steps."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Exploration(NamedTuple):
 
 
 def explore(create_system: Callable[[], ExploredSystem], depth: int, until_violation: str | None = None) -> Exploration:
-    """Visit each state that at most `depth` steps can reach.
+    """Visit each state that at most `depth` steps can reach without an earlier violation.
 
     Stop after the violation `until_violation`.
     """
@@ -68,7 +68,7 @@ def explore(create_system: Callable[[], ExploredSystem], depth: int, until_viola
             if is_new:
                 seen.add(view)
                 paths.append((*path, step))
-            # If `seen` contains the view, an earlier iteration has checked the end of this state.
+            # If the view is not new, an earlier iteration has checked `run_to_end` for an equal view.
             step_violations += [fault for fault in system.run_to_end() if is_new]
             for fault in step_violations:
                 violations.setdefault(fault, (*path, step))

@@ -26,8 +26,8 @@ def block(target: Deployment | MongoClient[Any], command: str, seconds: float = 
 
 
 def refuse(target: Deployment | MongoClient[Any], command: str, code: int, *labels: str) -> None:
-    """Let the server reply to the next `command` with an error that has this code and these error
-    labels.
+    """Let the server reply to the next `command` with an error that has the error code `code` and
+    the error labels `labels`.
     """
     fail(target, command, errorCode=code, errorLabels=list(labels))
 

@@ -29,9 +29,9 @@ def cut_reply(byte_count: int) -> Fault:
 
 
 def with_false_header(length: int | None = None, response_to: int | None = None, opcode: int | None = None) -> Fault:
-    """Return a fault that sends the reply with the arguments as wrong values in the message header.
+    """Return a fault that sends the reply with the given wrong values in the message header.
 
-    An argument that is None keeps the correct value of its header field.
+    If an argument is None, the header field keeps its correct value.
     """
 
     def fault(peer: ServerConnection, message: bytes) -> None:

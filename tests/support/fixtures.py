@@ -1,4 +1,4 @@
-"""Functions that create pytest fixtures."""
+"""Function that creates a pytest fixture."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 
 def virtual_time_limit_of(seconds: float) -> Any:
-    """Return a fixture for a ``conftest.py``. Each test of the same folder may last `seconds` of
-    virtual time.
+    """Return a fixture for a ``conftest.py``. Each test in the folder of the ``conftest.py`` may last
+    `seconds` of virtual time.
 
     Tests with the marker ``real_time`` have no limit, because their duration depends on the load of
     the machine.

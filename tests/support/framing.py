@@ -44,11 +44,11 @@ def read_request(opcode: int, payload: bytes) -> tuple[int, dict[str, Any]]:
     return flags, command
 
 
-def write_message(opcode: int, number: int, response_to: int, flags: int, reply: Mapping[str, Any]) -> bytes:
+def write_message(opcode: int, request_id: int, response_to: int, flags: int, reply: Mapping[str, Any]) -> bytes:
     """Encode a reply to a request whose opcode is `opcode`."""
     if opcode == OP_QUERY:
         payload, opcode = struct.pack("<iqii", 8, 0, 0, 1), OP_REPLY
     else:
         payload, opcode = struct.pack("<IB", flags, 0), OP_MSG
     payload += bson.encode(reply)
-    return HEADER.pack(16 + len(payload), number, response_to, opcode) + payload
+    return HEADER.pack(16 + len(payload), request_id, response_to, opcode) + payload

@@ -34,11 +34,11 @@ class KmsServer:
     :param context: TLS context with the certificate of the server.
     :ivar requests: One pair for each request: the host and the path of an HTTP request, or
         ``"kmip"`` and the KMIP operation.
-    :ivar failures: Number of the next requests that receive no reply. The server closes their
+    :ivar failure_count: Number of the next requests that receive no reply. The server closes their
         connections.
-    :ivar status: Status code of all HTTP responses, 200 by default.
-    :ivar delay: Function that the server calls before each response.
-    :ivar open_connections: Number of open TLS connections.
+    :ivar status: Status code of the HTTP responses to supported requests, 200 by default.
+    :ivar delay: Function that the server calls after each request.
+    :ivar open_connection_count: Number of open TLS connections.
     """
 
     def __init__(self, context: SSLContext) -> None:
@@ -46,10 +46,10 @@ class KmsServer:
         self._secrets: dict[str, bytes] = {}
         self._server = StreamServer(("127.0.0.1", 0), self._serve)
         self.requests: list[tuple[str, str]] = []
-        self.failures = 0
+        self.failure_count = 0
         self.status = 200
         self.delay: Callable[[], None] = lambda: None
-        self.open_connections = 0
+        self.open_connection_count = 0
 
     def __enter__(self) -> KmsServer:
         self._server.start()
@@ -78,7 +78,7 @@ class KmsServer:
         except OSError:
             plain_socket.close()
             return
-        self.open_connections += 1
+        self.open_connection_count += 1
         try:
             first_byte = sock.recv(1)
             if first_byte == b"\x42":
@@ -88,13 +88,13 @@ class KmsServer:
         except OSError:
             pass
         finally:
-            self.open_connections -= 1
+            self.open_connection_count -= 1
             sock.close()
 
     def _may_reply(self) -> bool:
         self.delay()
-        if self.failures:
-            self.failures -= 1
+        if self.failure_count:
+            self.failure_count -= 1
             return False
         return True
 

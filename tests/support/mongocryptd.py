@@ -41,7 +41,7 @@ class Mongocryptd(ScriptedServer):
 
     @property
     def analysed_commands(self) -> list[str]:
-        """Return the name of each command that mongocryptd has analysed, in order."""
+        """Names of the commands that mongocryptd has analyzed, in order of arrival."""
         return [each.name for each in self.received if each.name in self.replies and each.name != "hello"]
 
 
@@ -80,8 +80,8 @@ def _check_top_level(name: str, value: Any) -> None:
 
 
 class _Marker:
-    """Visitor of a command. The visitor replaces each value that the schema encrypts with a
-    placeholder.
+    """Visitor of a command. The visitor puts a placeholder in the place of each value that the
+    schema encrypts.
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:

@@ -27,6 +27,6 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     own = ClientOptions.telemetry
     patch = pytest.MonkeyPatch()
-    # Options that a test sets have priority over the options of the plugin.
+    # If a test sets telemetry options, its client ignores the options of the plugin.
     patch.setattr(ClientOptions, "telemetry", lambda self: own(self) if own(self) != TelemetrySettings() else settings)
     config.add_cleanup(patch.undo)

@@ -51,7 +51,7 @@ class CertificateWithKey:
 
 
 def new_key(kind: str) -> Any:
-    """Create a private key: ``"rsa"``, ``"ecdsa"``, ``"ed25519"`` or ``"ed448"``."""
+    """Create a private key of the kind ``"rsa"``, ``"ecdsa"``, ``"ed25519"`` or ``"ed448"``."""
     makers: dict[str, Callable[[], Any]] = {
         "rsa": lambda: rsa.generate_private_key(65537, 2048),
         "ecdsa": lambda: ec.generate_private_key(ec.SECP256R1()),
@@ -72,7 +72,7 @@ def hash_for(key: Any) -> hashes.SHA256 | None:
 class Authority:
     """Certificate authority.
 
-    The key of the authority and the keys of all issued certificates have the same kind, such as ``"rsa"``.
+    The keys of the authority and of all issued certificates have the same kind, such as ``"rsa"``.
     """
 
     def __init__(self, kind: str = "ecdsa", name: str = "authority") -> None:
@@ -120,7 +120,7 @@ class Authority:
     def issue(
         self, name: str, extensions: list[tuple[Any, bool]], validity: datetime.timedelta = DAY
     ) -> CertificateWithKey:
-        """Issue a certificate with `extensions`: pairs of a value and its criticality."""
+        """Issue a certificate. `extensions` are pairs: an extension, and True if critical."""
         key = new_key(self.kind)
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         return CertificateWithKey(self._sign_certificate(subject, key, extensions, validity), key)
@@ -228,13 +228,13 @@ class Responder:
 class StaplingServer(ScriptedServer):
     """Scripted server with TLS that staples an OCSP response to its certificate."""
 
-    def __init__(self, certificate: str, staple: bytes = b"", version: int = SSL.TLS1_3_VERSION) -> None:
+    def __init__(self, certificate_path: str, staple: bytes = b"", version: int = SSL.TLS1_3_VERSION) -> None:
         super().__init__()
         self.staple = staple
         self.handshake_count = 0
         context = self._context = SSL.Context(SSL.TLS_SERVER_METHOD)
-        context.use_certificate_chain_file(certificate)
-        context.use_privatekey_file(certificate)
+        context.use_certificate_chain_file(certificate_path)
+        context.use_privatekey_file(certificate_path)
         context.set_max_proto_version(version)
         context.set_session_id(b"tests")
         context.set_ocsp_server_callback(lambda _connection, _data: self._count_and_staple())

@@ -69,9 +69,8 @@ class ProxyServer:
 
 
 class CompressingProxy(ProxyServer):
-    """Proxy for a server that does not support compression.
-
-    The proxy decompresses each request, and compresses the reply to a compressed request.
+    """Proxy for a server without compression. The proxy decompresses each compressed request. If
+    `reply_compressor` is set, the proxy compresses the replies to these requests.
     """
 
     def __init__(self, server: Any, offered_compressors: list[str], reply_compressor: str | None = None) -> None:
@@ -79,7 +78,7 @@ class CompressingProxy(ProxyServer):
         self.server = server
         self.offered_compressors = offered_compressors
         self.reply_compressor = reply_compressor
-        self.compressors: list[int] = []
+        self.compressor_ids: list[int] = []
         self.tamper: Callable[[bytes], bytes] = lambda message: message
 
     def serve(self, sock: Any) -> None:
@@ -89,7 +88,7 @@ class CompressingProxy(ProxyServer):
                 payload = read(sock, length - 16)
                 was_compressed = opcode == OP_COMPRESSED
                 if was_compressed:
-                    self.compressors.append(payload[8])
+                    self.compressor_ids.append(payload[8])
                     opcode, view = decompress_message(memoryview(payload), 48_000_000)
                     payload = bytes(view)
                 server_socket.sendall(HEADER.pack(16 + len(payload), request_id, response_to, opcode) + payload)

@@ -76,13 +76,13 @@ class _Recorder:
         return [self._line(event) for event in self.events]
 
     def lines_starting_with(self, *beginnings: str) -> list[str]:
-        """Return the lines that start with one of `beginnings`."""
+        """Return the event lines that start with one of `beginnings`."""
         return [each for each in self.event_lines if each.startswith(beginnings)]
 
     def wait_for(self, beginning: str, count: int = 1) -> Any:
         """Wait until `count` event lines start with `beginning`.
 
-        Return the event of the last of these `count` lines.
+        Return the event that the last of these `count` lines describes.
         """
         eventually(lambda: len(self.lines_starting_with(beginning)) >= count)
         return [event for event in self.events if self._line(event).startswith(beginning)][count - 1]
@@ -93,7 +93,7 @@ class Recorder(_Recorder, ForwardingListener):
 
     @property
     def commands(self) -> list[str]:
-        """Return the command name of each CommandStartedEvent."""
+        """Command name of each CommandStartedEvent."""
         return [event.command_name for event in self.events_named("CommandStarted")]
 
     def sent_commands(self, name: str) -> list[Any]:

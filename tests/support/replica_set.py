@@ -18,7 +18,7 @@ class ScriptedReplicaSet:
         self.members = [self._new_member(streams) for _ in range(size)]
         self.hosts = list(self.members)
         self.primary: ScriptedServer | None = self.members[0]
-        self.version, self.election = 1, 1
+        self.version, self.election_number = 1, 1
         self._streams = streams
 
     def _new_member(self, streams: bool) -> ScriptedServer:
@@ -47,7 +47,7 @@ class ScriptedReplicaSet:
         if self.primary is not None:
             fields["primary"] = self.primary.name
         if is_primary:
-            fields["electionId"] = ObjectId(f"{self.election:024x}")
+            fields["electionId"] = ObjectId(f"{self.election_number:024x}")
         return fields
 
     @property
@@ -65,7 +65,7 @@ class ScriptedReplicaSet:
         If `primary` is None, the replica set has no primary.
         """
         self.primary = primary
-        self.election += 1
+        self.election_number += 1
         self.announce()
 
     def reconfigure(self, hosts: list[ScriptedServer]) -> None:

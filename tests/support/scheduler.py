@@ -58,13 +58,13 @@ class Scheduler:
         self.ready: deque[Scheduled] = deque()
         self.timers: list[Timer] = []
         self.tasks: list[Task] = []
-        self._over = False
+        self._is_over = False
 
     # Methods that the code under test calls
 
     def switch(self) -> Any:
         """Suspend the current greenlet until the test runs a step that resumes the greenlet."""
-        if self._over:
+        if self._is_over:
             raise GreenletExit
         return self.main.switch()
 
@@ -111,7 +111,7 @@ class Scheduler:
         next_timer.callback()
 
     def end(self) -> None:
-        self._over = True
+        self._is_over = True
         for task in self.tasks:
             task.throw(GreenletExit)
 

@@ -17,7 +17,7 @@ class Ticker:
     """
 
     def __init__(self) -> None:
-        self.turns = 0
+        self.wakeup_count = 0
         self.longest_gap = 0.0
         self._greenlet = gevent.spawn(self._tick)
 
@@ -27,7 +27,7 @@ class Ticker:
             gevent.sleep(0.0002)
             now = thread_time()
             self.longest_gap = max(self.longest_gap, now - last)
-            self.turns += 1
+            self.wakeup_count += 1
             last = now
 
     def stop(self) -> None:
@@ -40,8 +40,8 @@ def measure_longest_gap(activity: Callable[[], Any]) -> dict[str, float]:
     """
     ticker = Ticker()
     gevent.sleep(0.01)
-    ticker.longest_gap, ticker.turns = 0.0, 0
+    ticker.longest_gap, ticker.wakeup_count = 0.0, 0
     activity()
     gevent.sleep(0.005)  # the ticker must wake up once more to measure the last gap
     ticker.stop()
-    return {"stall": ticker.longest_gap * 1000, "turns": ticker.turns}
+    return {"stall": ticker.longest_gap * 1000, "turns": ticker.wakeup_count}

@@ -11,7 +11,7 @@ import pytest
 
 
 def tiers_of(config: pytest.Config, path: Path) -> set[str]:
-    """Return the tiers whose tests in the file `path` run: the tier that ``--tier`` selects.
+    """Return the tiers that pytest runs in the file `path`: by default, the tier of ``--tier``.
 
     If the command line names the file or ``--tier`` is ``all``, return both tiers.
     """

@@ -51,7 +51,7 @@ class TlsServer(ScriptedServer):
 
 
 def write_certificates(folder: Path) -> SimpleNamespace:
-    """Write new certificates as PEM files to a folder, and return the path of each file."""
+    """Write new certificates as PEM files to a folder. Return a namespace of their paths."""
     authority, other_authority = trustme.CA(), trustme.CA()
     server = authority.issue_cert("localhost", "127.0.0.1")
     client = authority.issue_cert("ann@example.com", common_name="ann")
@@ -116,10 +116,10 @@ def _revocation_list(authority: trustme.CA, serials: list[int]) -> bytes:
     return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)  # type: ignore[arg-type]
 
 
-def server_context(certificate: str, client_ca: str | None = None) -> ssl.SSLContext:
+def server_context(certificate_path: str, client_ca: str | None = None) -> ssl.SSLContext:
     """Return a TLS context for a server."""
     context: ssl.SSLContext = SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
+    context.load_cert_chain(certificate_path)
     if client_ca is not None:
         context.verify_mode = ssl.CERT_REQUIRED
         context.load_verify_locations(client_ca)

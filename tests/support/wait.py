@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import gevent
 
 WAIT_LIMIT = 30.0  # seconds after which `eventually` fails, if its caller sets no limit
-event_loop_turns = 1000  # maximum number of waits of one millisecond in `becomes_true`
+max_wait_count = 1000  # maximum number of waits of one millisecond in `becomes_true`
 
 T = TypeVar("T")
 
@@ -37,13 +37,13 @@ def becomes_true(condition: Callable[[], Any], seconds: float | None = None) -> 
 
     In contrast to :func:`eventually`, this function limits the number of waits of one millisecond,
     not the time. Time in which the machine suspends the process therefore does not count. Before
-    the waits of one millisecond, other greenlets run 50 times without a timer.
+    the waits of one millisecond, other greenlets run up to 50 times without a timer.
     """
     for _ in range(50):
         if condition():
             return True
         gevent.sleep(0)
-    for _ in range(event_loop_turns if seconds is None else round(seconds * 1000)):
+    for _ in range(max_wait_count if seconds is None else round(seconds * 1000)):
         if condition():
             return True
         gevent.sleep(0.001)

@@ -58,7 +58,7 @@ class ClientEntity:
             spec.get("ignoreCommandMonitoringEvents", ()),
             spec.get("observeSensitiveCommands", False),
         )
-        self.stored = self._store(spec.get("storeEventsAsEntities", ()))
+        self.stored_events = self._store(spec.get("storeEventsAsEntities", ()))
         self.logs = LogCollector(spec["observeLogMessages"]) if "observeLogMessages" in spec else None
         self.spans = SpanCollector() if "observeTracingMessages" in spec else None
         uri, options = _uri_and_options(spec, deployment, defaults)
@@ -88,7 +88,7 @@ class ClientEntity:
         filled = self.recorder.wait_until(lambda: self._pools_have_connections(size), seconds)
         self._set_listening(True)
         if not filled:
-            raise Mismatch(f"the pools of {self.name} have no {size} connections after {seconds} s")
+            raise Mismatch(f"not every pool of {self.name} has {size} connections after {seconds} s")
 
     def _pools_have_connections(self, size: int) -> bool:
         return self._pools_are_ready() and self.recorder.ready_connection_count >= size * self.recorder.ready_pool_count

@@ -22,7 +22,7 @@ class CursorEntity:
 
     @classmethod
     def with_first_document(cls, cursor: Any) -> CursorEntity:
-        """Read the first document, so that the cursor sends its query, and return an entity of the
+        """Read the first document, so that the cursor sends its query. Return the entity of the
         cursor.
         """
         return cls(cursor, next(cursor, _NOTHING))

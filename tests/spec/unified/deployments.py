@@ -1,6 +1,6 @@
 """Simulated deployments on which the official cases run.
 
-Cases with equal settings share a deployment, which the first case starts.
+In real time, cases with equal settings share a deployment. The first case starts the deployment.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ class RunningDeployment:
         self._deployment.start()
         recorder = Observer((), (), False)
         # In a sharded deployment, the internal client connects to only one mongos.
-        self.internal: MongoClient[Any] = MongoClient(self.uri(False), event_listeners=[recorder])
+        self.internal_client: MongoClient[Any] = MongoClient(self.uri(False), event_listeners=[recorder])
         self.kill_sessions()
         # Wait until the internal client has discovered its servers, so that all later log messages
         # about discovery belong to clients of cases.
-        servers = self.internal.topology_description.server_descriptions()
+        servers = self.internal_client.topology_description.server_descriptions()
         recorder.wait_until(lambda: recorder.ready_pool_count == len(servers))
 
     def close(self) -> None:
-        self.internal.close()
+        self.internal_client.close()
         self._deployment.close()
 
     def uri(self, multiple: bool | None = None) -> str:
@@ -61,11 +61,11 @@ class RunningDeployment:
 
         If `multiple` is False, the URI contains only one mongos.
         """
-        first = self._deployment.members[0].address
+        first_address = self._deployment.members[0].address
         if multiple is False and self.setting.topology == "sharded":
-            return self._deployment.uri_of(first)
+            return self._deployment.uri_of(first_address)
         if multiple is False and self.setting.topology == "load-balanced":
-            return self._deployment.uri_of(first, loadBalanced="true")
+            return self._deployment.uri_of(first_address, loadBalanced="true")
         return self._deployment.uri
 
     def uri_of_one_server(self) -> str:
@@ -98,7 +98,7 @@ class RunningDeployment:
     def kill_sessions(self) -> None:
         """Kill all sessions on the servers, and abort their transactions."""
         try:
-            self.internal.admin.command({"killAllSessions": []})
+            self.internal_client.admin.command({"killAllSessions": []})
         except OperationFailure as error:
             if error.code not in IGNORED_ERROR_CODES:
                 raise
@@ -110,7 +110,7 @@ def remove_user(uri: str) -> str:
 
 
 class Deployments:
-    """All running deployments, keyed by their settings."""
+    """Running deployments, keyed by their settings."""
 
     def __init__(self) -> None:
         self._running: dict[Setting, RunningDeployment] = {}

@@ -1,4 +1,4 @@
-"""Functions of the runner that use private attributes of the driver."""
+"""Functions of the runner that read internals of the driver, or change settings of the driver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MIN_HEARTBEAT_SECONDS = 0.02
 
 
 def transaction_state(session: ClientSession) -> str:
-    """Return the transaction state of a session, with its name in the unified test format."""
+    """Return the name that the unified test format has for the transaction state of a session."""
     return session._state.transaction.state.name.lower().removesuffix("_empty")
 
 

@@ -27,7 +27,7 @@ class Entity:
 
     kind: str
     value: Any
-    client: str | None = None
+    client_name: str | None = None
 
 
 class Entities:
@@ -102,7 +102,7 @@ def create(run: Run, specs: list[Mapping[str, Any]]) -> None:
 
 def _create_client(run: Run, spec: Mapping[str, Any]) -> Entity:
     entity = ClientEntity(spec, run.deployment, run.client_options)
-    for name, events in entity.stored.items():
+    for name, events in entity.stored_events.items():
         run.entities.add(name, Entity("value", events))
     if run.expects_logs and entity.logs is None:
         entity.wait_for_discovery()
@@ -121,7 +121,7 @@ def _create_collection(run: Run, spec: Mapping[str, Any]) -> Entity:
     database = run.entities.get("database", spec["database"])
     options = database_options(spec.get("collectionOptions", {}))
     collection = database.get_collection(spec["collectionName"], **options)
-    return Entity("collection", collection, run.entities.find(spec["database"]).client)
+    return Entity("collection", collection, run.entities.find(spec["database"]).client_name)
 
 
 def _create_session(run: Run, spec: Mapping[str, Any]) -> Entity:
@@ -151,7 +151,7 @@ def _create_bucket(run: Run, spec: Mapping[str, Any]) -> Entity:
     bucket_fields = {name: fields.pop(name) for name in ("bucketName", "chunkSizeBytes") if name in fields}
     options = {snake_case(name): value for name, value in bucket_fields.items()}
     bucket = GridFSBucket(database, **options, **common_options(fields))
-    return Entity("bucket", bucket, run.entities.find(spec["database"]).client)
+    return Entity("bucket", bucket, run.entities.find(spec["database"]).client_name)
 
 
 def _create_client_encryption(run: Run, spec: Mapping[str, Any]) -> Entity:

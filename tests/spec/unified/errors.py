@@ -30,7 +30,7 @@ def _check(condition: bool, error: Exception, expectation: str) -> None:
 
 
 def _top_level_error(error: Exception) -> Exception:
-    """Return the error of the whole command in a client bulk write error, or else `error`."""
+    """Return the top-level error in a client bulk write error. In all other cases, return `error`."""
     inner = error.error if isinstance(error, ClientBulkWriteException) else None
     return inner if isinstance(inner, Exception) else error
 
@@ -47,8 +47,8 @@ def _error_documents(error: Exception) -> Iterator[Mapping[str, Any]]:
 
 
 def _check_client_error(expected: bool, error: Exception, matcher: Matcher) -> None:
-    of_server = isinstance(_top_level_error(error), (OperationFailure, NotPrimaryError))
-    _check(expected is not of_server, error, f"{'' if expected else 'not '}come from the client")
+    is_server_error = isinstance(_top_level_error(error), (OperationFailure, NotPrimaryError))
+    _check(expected is not is_server_error, error, f"{'' if expected else 'not '}come from the client")
 
 
 def _check_timeout_error(expected: bool, error: Exception, matcher: Matcher) -> None:

@@ -49,7 +49,7 @@ EVENTS: Mapping[str, tuple[str, ...]] = {"command": _COMMAND_EVENTS, "cmap": _PO
 _ALL_EVENTS = frozenset(name for names in EVENTS.values() for name in names)
 _HELLO_COMMANDS = frozenset({"hello", "ismaster"})
 
-# Class name of an event -> name of the event in the unified test format, if the names differ.
+# Class name of an event -> name in the unified test format, if more than the first letter differs.
 _EVENT_NAMES = {"TopologyOpenedEvent": "topologyOpeningEvent"}
 
 RecordedEvent = tuple[str, Any]
@@ -58,13 +58,13 @@ RecordedEvent = tuple[str, Any]
 class Observer(ForwardingListener):
     """Listener that records the events that a client entity observes."""
 
-    def __init__(self, event_names: Iterable[str], ignored_commands: Iterable[str], sensitive: bool) -> None:
+    def __init__(self, event_names: Iterable[str], ignored_commands: Iterable[str], observe_sensitive: bool) -> None:
         self._event_names = frozenset(event_names)
         if not self._event_names <= _ALL_EVENTS:
             raise FormatError(f"unknown events {sorted(self._event_names - _ALL_EVENTS)}")
         self._ignored_commands = frozenset(name.lower() for name in (*ignored_commands, "configureFailPoint"))
-        self._sensitive = sensitive
-        self._hidden_requests: set[int] = set()
+        self._observes_sensitive = observe_sensitive
+        self._hidden_request_ids: set[int] = set()
         self._changed = Event()
         self._stores: list[tuple[frozenset[str], list[Any]]] = []
         self.listening = True
@@ -74,26 +74,24 @@ class Observer(ForwardingListener):
         self.topology_id: Any = None
         self.events: list[RecordedEvent] = []
 
-    def store(self, names: Iterable[str], entity: list[Any]) -> None:
-        """For each later event whose class name is in `names`, append a document to the list
-        `entity`.
-        """
-        self._stores.append((frozenset(names), entity))
+    def store(self, class_names: Iterable[str], documents: list[Any]) -> None:
+        """For each later event whose class is in `class_names`, append a document to `documents`."""
+        self._stores.append((frozenset(class_names), documents))
 
     def handle(self, event: Any) -> None:
-        kind = type(event).__name__
-        name = _EVENT_NAMES.get(kind, kind[0].lower() + kind[1:])
+        class_name = type(event).__name__
+        name = _EVENT_NAMES.get(class_name, class_name[0].lower() + class_name[1:])
         self._count(name)
         if name == "topologyOpeningEvent":
             self.topology_id = event.topology_id
         if self.listening:
-            self._keep(kind, name, event)
+            self._keep(class_name, name, event)
         self._changed.set()
 
-    def _keep(self, kind: str, name: str, event: Any) -> None:
-        for names, entity in self._stores:
-            if kind in names:
-                entity.append({"name": kind, "observedAt": time.time()})
+    def _keep(self, class_name: str, name: str, event: Any) -> None:
+        for class_names, documents in self._stores:
+            if class_name in class_names:
+                documents.append({"name": class_name, "observedAt": time.time()})
         if name in self._event_names and not (name in _COMMAND_EVENTS and self._is_ignored(event)):
             self.events.append((name, event))
 
@@ -111,13 +109,13 @@ class Observer(ForwardingListener):
         name = event.command_name.lower()
         if name in self._ignored_commands:
             return True
-        if self._sensitive:
+        if self._observes_sensitive:
             return False
-        # An empty command is a hello with authentication, which the driver redacts. The end event
-        # is not redacted, but has the same request ID.
+        # If a hello contains authentication, the driver publishes an empty command. The end event of
+        # the hello contains no command, but has the same request ID.
         if name in _HELLO_COMMANDS and isinstance(event, CommandStartedEvent) and not event.command:
-            self._hidden_requests.add(event.request_id)
-        return name in SENSITIVE_COMMANDS or event.request_id in self._hidden_requests
+            self._hidden_request_ids.add(event.request_id)
+        return name in SENSITIVE_COMMANDS or event.request_id in self._hidden_request_ids
 
     def events_of_kind(self, kind: str) -> list[RecordedEvent]:
         """Return the recorded events whose ``eventType`` is `kind`."""
@@ -128,7 +126,9 @@ class Observer(ForwardingListener):
         return "".join(f"\n  {event_text(recorded)}" for recorded in self.events)
 
     def wait_until(self, condition: Callable[[], bool], seconds: float = SECONDS_TO_WAIT) -> bool:
-        """Wait for events until a condition is true, but at most `seconds`. Return the condition."""
+        """Wait for events until a condition is true, but at most `seconds`. Return True if the
+        condition is true at the end of the wait.
+        """
         with gevent.Timeout(seconds, False):
             while not condition():
                 self._changed.clear()
@@ -165,7 +165,7 @@ class EventMatcher:
         return True
 
     def check_all(self, expected: Mapping[str, Any], recorder: Observer) -> None:
-        """Compare the events that a client recorded with an element of ``expectEvents``."""
+        """Compare the recorded events of a client with an element of ``expectEvents``."""
         kind = expected.get("eventType", "command")
         actual, required = recorder.events_of_kind(kind), expected["events"]
         text = "".join(f"\n  {event_text(recorded)}" for recorded in actual)

@@ -30,9 +30,9 @@ _UNREDACTED_FIELDS = ("errmsg", "errInfo")
 class LogCollector(logging.Handler):
     """Log handler that collects the messages of one client entity.
 
-    All clients share the loggers. The topology ID in most messages excludes messages of other
-    clients. For messages without a topology ID, :meth:`pausing` stops the collection while another
-    client runs an operation.
+    All clients share the loggers. :meth:`records_of_topology` excludes messages with the topology ID
+    of another client. For messages without a topology ID, :meth:`pausing` stops the collection while
+    another client runs an operation.
     """
 
     def __init__(self, levels: Mapping[str, str]) -> None:

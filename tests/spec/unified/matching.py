@@ -50,7 +50,7 @@ class Matcher:
         return True
 
     def check_documents(self, expected: Any, actual: Any, path: str = "") -> None:
-        """Compare the documents that a cursor returned with the expected documents.
+        """Compare the documents of a cursor with the expected documents.
 
         Each document is a root document, which may have additional fields.
         """
@@ -90,10 +90,10 @@ class Matcher:
         if actual is MISSING or not any(is_of_type(actual, name) for name in names):
             raise Mismatch(f"{path} must be of type {operand}, was {actual!r}")
 
-    def _matches_entity(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
+    def _match_entity(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
         self.check(self._find_entity(operand), actual, is_root, path)
 
-    def _matches_hex_bytes(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
+    def _match_hex_bytes(self, operand: Any, actual: Any, is_root: bool, path: str) -> None:
         required = hex_bytes(operand)
         if actual != required:
             raise Mismatch(f"{path} must be {required!r}, was {actual!r}")
@@ -128,8 +128,8 @@ class Matcher:
 _OPERATORS: dict[str, Callable[[Matcher, Any, Any, bool, str], None]] = {
     "$$exists": Matcher._check_exists,
     "$$type": Matcher._check_type,
-    "$$matchesEntity": Matcher._matches_entity,
-    "$$matchesHexBytes": Matcher._matches_hex_bytes,
+    "$$matchesEntity": Matcher._match_entity,
+    "$$matchesHexBytes": Matcher._match_hex_bytes,
     "$$unsetOrMatches": Matcher._check_unset_or_match,
     "$$sessionLsid": Matcher._check_session_lsid,
     "$$lte": Matcher._check_lte,
@@ -162,8 +162,8 @@ def _check_length(expected: list[Any], actual: Any, path: str) -> None:
 
 def _check_value(expected: Any, actual: Any, path: str) -> None:
     if is_number(expected):
-        same = is_number(actual) and expected == actual
+        is_equal = is_number(actual) and expected == actual
     else:
-        same = type(expected) is type(actual) and expected == actual
-    if not same:
+        is_equal = type(expected) is type(actual) and expected == actual
+    if not is_equal:
         raise Mismatch(f"{path or 'the value'} must be {expected!r}, was {actual!r}")

@@ -31,7 +31,7 @@ else:
     LIBMONGOCRYPT_VERSION = version(libmongocrypt_version())
 """Version of libmongocrypt, or None if libmongocrypt is not installed."""
 
-# Both names mean the same topology, because each shard of a supported version is a replica set.
+# Both names mean the same topology: in all supported server versions, each shard is a replica set.
 _TOPOLOGY_SYNONYMS = {"sharded-replicaset": "sharded"}
 
 
@@ -46,14 +46,14 @@ class Setting:
 
 
 def settings(*levels: Sequence[Mapping[str, Any]] | None) -> list[Setting]:
-    """Return the preferred setting for each topology that can satisfy the requirements."""
+    """Return the preferred setting for each topology that can satisfy all ``runOnRequirements``."""
     # The cache needs a hashable argument.
     return _settings(json.dumps(levels))
 
 
 @cache
-def _settings(levels: str) -> list[Setting]:
-    preferred = [next(_settings_of_topology(topology, json.loads(levels)), None) for topology in TOPOLOGIES]
+def _settings(levels_json: str) -> list[Setting]:
+    preferred = [next(_settings_of_topology(topology, json.loads(levels_json)), None) for topology in TOPOLOGIES]
     return [setting for setting in preferred if setting is not None]
 
 
@@ -69,15 +69,15 @@ def _settings_of_topology(topology: str, levels: Sequence[Sequence[Mapping[str, 
 
 
 def _satisfied_requirement(
-    level: Sequence[Mapping[str, Any]], topology: str, server_version: str, auth: bool
+    alternatives: Sequence[Mapping[str, Any]], topology: str, server_version: str, auth: bool
 ) -> Mapping[str, Any] | None:
     properties = DeploymentProperties(topology, server_version, auth, MECHANISMS if auth else (), _can_have_parameters)
-    return next((each for each in level if not unmet_requirements(each, properties)), None)
+    return next((each for each in alternatives if not unmet_requirements(each, properties)), None)
 
 
 @dataclass(frozen=True)
 class DeploymentProperties:
-    """The properties of a deployment to which ``runOnRequirements`` can refer."""
+    """Properties that ``runOnRequirements`` can require of a deployment."""
 
     topology: str
     version: str
@@ -87,7 +87,7 @@ class DeploymentProperties:
 
 
 def unmet_requirements(requirement: Mapping[str, Any], properties: DeploymentProperties) -> list[str]:
-    """Return the fields of a requirement that a deployment does not satisfy."""
+    """Return the unsatisfied fields of a requirement, each as a text with its name and its value."""
     checks: Mapping[str, Callable[[Any], bool]] = {
         "minServerVersion": lambda least: version(properties.version) >= version(least),
         "maxServerVersion": lambda most: version(properties.version) <= version(most),

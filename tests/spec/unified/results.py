@@ -16,8 +16,8 @@ from gmongo.results import (
 
 
 class Documents(list[Any]):
-    """List of the documents that a cursor has returned, which the runner compares as root
-    documents.
+    """List of the documents that a cursor has returned. The runner compares each document as a root
+    document.
     """
 
 

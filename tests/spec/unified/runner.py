@@ -76,7 +76,8 @@ class Run:
             stack.callback(self._clean_up)
             too_long = AssertionError(f"the case has not ended within {_CASE_TIMEOUT_SECONDS} s")
             stack.enter_context(gevent.Timeout(_CASE_TIMEOUT_SECONDS, too_long))
-            self.cluster_time = insert_initial_data(self.deployment.internal, self._document.get("initialData", []))
+            initial_data = self._document.get("initialData", [])
+            self.cluster_time = insert_initial_data(self.deployment.internal_client, initial_data)
             self.deployment.synchronize_mongos(self._document)
             entity_factory.create(self, self._document.get("createEntities", []))
             for operation in self._case["operations"]:
@@ -114,7 +115,7 @@ class Run:
             span_client = self.entities.client(expected["client"])
             assert span_client.spans is not None, f"{span_client.name} does not observe tracing messages"
             check_spans(expected, span_client.spans.trees(), self._matcher)
-        check_outcome(self.deployment.internal, self._case.get("outcome", []))
+        check_outcome(self.deployment.internal_client, self._case.get("outcome", []))
 
     def _clean_up(self) -> None:
         self._stop_listening()
@@ -152,7 +153,7 @@ class Run:
         if operation["name"] not in known:
             raise FormatError(f"a {target.kind} has no operation {operation['name']!r}")
         value = target.value.client if target.kind == "client" else target.value
-        pausing = nullcontext() if target.client is None else self.pausing_logs_except(target.client)
+        pausing = nullcontext() if target.client_name is None else self.pausing_logs_except(target.client_name)
         arguments = operation.get("arguments", {})
         with pausing:
             result, error = _attempt(lambda: known[operation["name"]].run(self, value, arguments))
@@ -176,15 +177,14 @@ class Run:
     def _check_result(self, operation: Mapping[str, Any], target: Entity, result: Any) -> None:
         expected_result = operation.get("expectResult", _NO_EXPECTATION)
         if expected_result is not _NO_EXPECTATION:
-            place = f"the result of {operation['name']}"
             check = self._matcher.check_documents if isinstance(result, Documents) else self._matcher.check
-            check(expected_result, result, path=place)
+            check(expected_result, result, path=f"the result of {operation['name']}")
         if "saveResultAsEntity" in operation:
-            self.entities.add_result(operation["saveResultAsEntity"], result, target.client)
+            self.entities.add_result(operation["saveResultAsEntity"], result, target.client_name)
 
 
 def _attempt(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
-    """Return the result of an operation and None, or None and the error that the driver raised.
+    """Run an operation. Return the pair (result, None), or the pair (None, error of the driver).
 
     Errors of the runner propagate.
     """

@@ -1,7 +1,7 @@
 """Validate files with the JSON schema of the unified test format.
 
-The schema does not define the names and arguments of operations, which the runner validates
-instead.
+The runner validates the names and arguments of operations, because the schema does not define the
+names and arguments.
 """
 
 from __future__ import annotations

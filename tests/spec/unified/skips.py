@@ -35,15 +35,15 @@ RULE_KINDS = (NOT_IN_GMONGO, NOT_SIMULATED, EXPECTED_FAILURE, REQUIREMENT, SKIPP
 class CaseOnTopology:
     """A case and the topology on which the case runs.
 
-    :param file: Name of the file, such as ``"find"``.
-    :param case: Description of the case.
+    :param file_name: Name of the file, such as ``"find"``.
+    :param description: Description of the case.
     :param topology: Topology of the deployment, such as ``"sharded"``.
     :param words: Keys in the case and its entities (``"timeoutMS"``), the keys with their parent key
         (``"collectionOptions.timeoutMS"``), and names of operations (``"find()"``).
     """
 
-    file: str
-    case: str
+    file_name: str
+    description: str
     topology: str
     words: frozenset[str]
 
@@ -59,7 +59,7 @@ class Rule:
     :param files: Pattern for the file names of the cases.
     :param cases: Pattern for the descriptions of the cases.
     :param topology: Pattern for the names of the topologies.
-    :param skip_condition: Function that returns True if the cases must be skipped. Without a
+    :param skip_condition: Function that returns True if pytest must skip the cases. Without a
         function, the cases run and must fail.
     """
 
@@ -73,15 +73,15 @@ class Rule:
 
     @property
     def text(self) -> str:
-        """Return the kind and the reason of the rule."""
+        """Kind and reason of the rule."""
         return f"{self.kind}: {self.reason}"
 
     def applies(self, case: CaseOnTopology) -> bool:
         """Return True if the rule matches a case on a topology."""
         return (
             (not self.words or bool(self.words & case.words))
-            and fnmatchcase(case.file, self.files)
-            and fnmatchcase(case.case, self.cases)
+            and fnmatchcase(case.file_name, self.files)
+            and fnmatchcase(case.description, self.cases)
             and fnmatchcase(case.topology, self.topology)
         )
 

@@ -15,8 +15,8 @@ from tests.spec.unified.matching import Matcher, Mismatch
 from tests.spec.unified.schema import FormatError
 from tests.spec.unified.values import check_known
 
-# Large, because the runner parses query texts, and a truncated query text is not valid Extended
-# JSON.
+# The limit is large, because the runner parses query texts, and a truncated query text is not valid
+# Extended JSON.
 _MAX_TEXT_LENGTH = 100_000
 
 
@@ -58,7 +58,7 @@ class SpanCollector(SpanProcessor):
     def trees(self) -> list[SpanTree]:
         """Return the trees of the ended spans.
 
-        The root of a tree is a span whose parent has not ended.
+        The root of a tree is a span without a parent among the ended spans.
         """
         ended = [span for span in self._started if span.end_time is not None]
         trees = {span.context.span_id: SpanTree(span.name, _attributes(span)) for span in ended}

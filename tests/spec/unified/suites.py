@@ -10,8 +10,8 @@ from bson.json_util import JSONOptions, loads
 
 from tests.spec.specifications import SpecFile, files_of_kind
 
-# As in the final Client Backpressure specification, the files expect two retries, but gmongo retries
-# five times. The backoff is short, because a simulated server needs no time to recover.
+# The files and the final Client Backpressure specification expect two retries. By default, gmongo
+# retries five times. The backoff is short, because a simulated server needs no time to recover.
 CLIENT_OPTIONS: Mapping[str, Any] = {"maxAdaptiveRetries": 2, "baseBackoffMS": 5}
 """Default options of all clients."""
 
@@ -38,6 +38,6 @@ def passing_files() -> tuple[SpecFile, ...]:
 
 
 def read_file(file: SpecFile) -> dict[str, Any]:
-    """Return the content of a file. Extended JSON is converted to BSON values."""
+    """Return the content of a file, with BSON values instead of Extended JSON."""
     content: dict[str, Any] = loads(file.path.read_text("utf-8"), json_options=_EXTENDED_JSON)
     return content

@@ -27,7 +27,7 @@ class Thread:
         gevent.sleep(0)
 
     def join(self) -> None:
-        """Wait until all submitted functions have ended, and raise the error of a failed function."""
+        """Wait until all submitted functions have ended, or raise the error of a failed function."""
         self._work.put(StopIteration)
         self._greenlet.get(timeout=_JOIN_TIMEOUT_SECONDS)
 

@@ -42,8 +42,8 @@ _TIMEOUT_OPTION = "timeoutMS"
 
 
 def common_options(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert options of a database, a collection or a transaction to keyword arguments."""
-    check_known(document, CONVERSIONS, "a database, a collection or a transaction")
+    """Convert options of a database, collection, bucket or transaction to keyword arguments."""
+    check_known(document, CONVERSIONS, "a database, a collection, a bucket or a transaction")
     return {snake_case(name): CONVERSIONS[name](value) for name, value in document.items()}
 
 

@@ -1,1 +1,1 @@
-"""Operations of the unified test format. Each module contains the operations of one entity type."""
+"""Operations of the unified test format. Most modules contain the operations of one entity type."""

@@ -80,7 +80,7 @@ def _assert_different_lsid(run: Run, _target: None, client: str) -> None:
 
 
 def _collections(run: Run, name: str) -> list[str]:
-    return run.deployment.internal[name].list_collection_names()
+    return run.deployment.internal_client[name].list_collection_names()
 
 
 def _assert_collection_exists(run: Run, _target: None, databaseName: str, collectionName: str) -> None:
@@ -96,7 +96,7 @@ def _assert_no_collection(run: Run, _target: None, databaseName: str, collection
 
 
 def _index_names(run: Run, database: str, collection: str) -> list[str]:
-    return list(run.deployment.internal[database][collection].index_information())
+    return list(run.deployment.internal_client[database][collection].index_information())
 
 
 def _assert_index_exists(run: Run, _target: None, databaseName: str, collectionName: str, indexName: str) -> None:

@@ -14,7 +14,7 @@ from tests.spec.unified.values import check_known
 
 
 def _bulk_write(client: MongoClient[Any], models: list[Any], **arguments: Any) -> Any:
-    return client.bulk_write(write_models(models, namespaces=True), **arguments)
+    return client.bulk_write(write_models(models, with_namespaces=True), **arguments)
 
 
 def _list_database_objects(client: MongoClient[Any], **arguments: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""Operations of explicit encryption."""
+"""Operations of ``clientEncryption`` entities: explicit encryption and data keys."""
 
 from __future__ import annotations
 

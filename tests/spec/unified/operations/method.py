@@ -24,8 +24,8 @@ _CURSOR_TYPES = {
 }
 _RETURN_DOCUMENTS = {"before": ReturnDocument.BEFORE, "after": ReturnDocument.AFTER}
 
-# Argument of an operation. If the driver method has no such argument, the runner calls the method
-# in a `gmongo.timeout` block.
+# Argument with the time limit of an operation. If the driver method has no such argument, the runner
+# calls the method in a `gmongo.timeout` block.
 _TIMEOUT_ARGUMENT = "timeoutMS"
 _TIMEOUT_MODES = {"cursorLifetime": "cursor_lifetime", "iteration": "iteration"}
 CURSOR_TIMEOUTS = "timeoutMS timeoutMode"
@@ -44,8 +44,8 @@ class Method:
         arguments to the command with unchanged names.
     :param names: Name in the unified test format -> parameter of the driver's method. Without an
         entry, :func:`snake_case` converts the name.
-    :param convert_result: Function that converts the result of the method to a value that can be
-        compared.
+    :param convert_result: Function that converts the result of the method to a value that the runner
+        can compare.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Convert models of bulk writes and search indexes to model classes of the driver."""
+"""Convert the models of bulk writes and of search indexes to model objects of the driver."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _WRITE_MODELS: dict[str, tuple[type, frozenset[str]]] = {
 }
 
 
-def write_models(requests: list[Mapping[str, Any]], namespaces: bool = False) -> list[Any]:
-    """Convert the models of a bulk write to model classes of the driver."""
-    return [_write_model(request, namespaces) for request in requests]
+def write_models(requests: list[Mapping[str, Any]], with_namespaces: bool = False) -> list[Any]:
+    """Convert the models of a bulk write to model objects of the driver."""
+    return [_write_model(request, with_namespaces) for request in requests]
 
 
-def _write_model(request: Mapping[str, Any], namespaces: bool) -> Any:
+def _write_model(request: Mapping[str, Any], with_namespaces: bool) -> Any:
     if len(request) != 1 or next(iter(request)) not in _WRITE_MODELS:
         raise FormatError(f"not a write model: {request}")
     ((name, fields),) = request.items()
-    kind, known = _WRITE_MODELS[name]
-    check_known(fields, known | {"namespace"} if namespaces else known, name)
-    return kind(**{snake_case(field): value for field, value in fields.items()})
+    model_class, known = _WRITE_MODELS[name]
+    check_known(fields, known | {"namespace"} if with_namespaces else known, name)
+    return model_class(**{snake_case(field): value for field, value in fields.items()})
 
 
 def search_index_model(model: Mapping[str, Any]) -> SearchIndexModel:

@@ -1,4 +1,4 @@
-"""Operations of the entity ``testRunner``: fail points, entities, threads and waits."""
+"""Operations of the entity ``testRunner``: fail points, entities, threads, waits and assertions."""
 
 from __future__ import annotations
 
