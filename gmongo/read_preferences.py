@@ -27,7 +27,8 @@ __all__ = [
 ]
 
 _NO_MAX_STALENESS = -1
-_MODE_NAMES = ("primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest")
+# Kombu imports this name.
+_MONGOS_MODES = ("primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest")
 
 _TagSets = Sequence[Document]
 
@@ -104,7 +105,7 @@ class _ReadPreference:
     @property
     def mongos_mode(self) -> str:
         """The name of the mode in commands, such as ``"secondaryPreferred"``."""
-        return _MODE_NAMES[self._mode]
+        return _MONGOS_MODES[self._mode]
 
     @property
     def document(self) -> DocumentDict:
@@ -237,6 +238,6 @@ def read_pref_mode_from_name(name: str) -> int:
     :returns: the number of the mode, from 0 (primary) to 4 (nearest).
     :raises ValueError: no mode has the name `name`.
     """
-    if name not in _MODE_NAMES:
-        raise ValueError(f"a read preference mode is one of {', '.join(_MODE_NAMES)}, not {short(name)}")
-    return _MODE_NAMES.index(name)
+    if name not in _MONGOS_MODES:
+        raise ValueError(f"a read preference mode is one of {', '.join(_MONGOS_MODES)}, not {short(name)}")
+    return _MONGOS_MODES.index(name)

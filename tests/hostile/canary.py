@@ -1,7 +1,7 @@
 """Search for secrets in all output of the driver.
 
-The output is logs, events, spans, metrics, the status page, terminal tables, standard error, reprs,
-warnings, pickles, and exceptions with the local variables of their frames.
+The output is logs, events, spans, metrics, the status page, terminal tables, reprs, warnings, pickles,
+standard error, and exceptions with local variables.
 """
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ LONG_RUNS = (
     Run("TLS", 3, ("--tls", *_CAMPAIGN_OPTIONS)),
     *(Run(f"users, {mechanism}", 3, ("--mechanism", mechanism, *_CAMPAIGN_OPTIONS)) for mechanism in MECHANISMS),
     *(Run(f"compressor {name}", 3, ("--compressor", name, *_CAMPAIGN_OPTIONS)) for name in ("zlib", "snappy", "zstd")),
-    # This run uses a standalone: in a replica set of MongoDB 6.0.5, the members reject the votes of
-    # an index build, because the votes have no API version.
+    # This run uses a standalone, because the members of a replica set of MongoDB 6.0.5 vote on index
+    # builds without an API version.
     Run(
         "Stable API required, standalone with users",
         0,

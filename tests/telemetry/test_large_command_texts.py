@@ -131,8 +131,8 @@ def test_text_of_large_command_reads_only_first_documents(
         client.d.c.drop()
         CountedDocument.read_count = 0
         send_command(client.d.c)
-        # A text of 100 characters (spans, slow operations) or 1000 characters (log messages) needs
-        # few documents. The handler formats each log message twice.
+        # For a text of 100 characters (spans, slow operations) or 1000 characters (log messages), the
+        # driver reads few documents. The handler formats each log message as text and as a mapping.
         command_count = 4
         assert CountedDocument.read_count <= command_count * 2 * 50
     if command_log_lines is not None:

@@ -39,13 +39,13 @@ class MetricCollector:
         metric = self.metrics().get(name)
         return [] if metric is None else [(dict(point.attributes), point) for point in metric.data.data_points]
 
-    def value(self, name: str, **only: str) -> Any:
+    def value(self, name: str, **required: str) -> Any:
         """Return the sum of the values of a metric. For a histogram, return the number of values.
 
-        :param only: required attributes of the values, without the prefix ``db.client.connection.``.
+        :param required: attributes of the values, without the prefix ``db.client.connection.``.
         """
-        required = {f"db.client.connection.{key}": value for key, value in only.items()}
-        points = [point for attributes, point in self.points(name) if required.items() <= attributes.items()]
+        prefixed = {f"db.client.connection.{key}": value for key, value in required.items()}
+        points = [point for attributes, point in self.points(name) if prefixed.items() <= attributes.items()]
         return sum(getattr(point, "count", None) or getattr(point, "value", 0) for point in points)
 
 

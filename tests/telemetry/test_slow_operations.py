@@ -1,4 +1,4 @@
-"""The driver logs slow operations, with the parts of the duration and without values."""
+"""Log messages of slow operations contain the parts of the duration, but no values of commands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PART_NAMES = {"selection", "checkOut", "connecting", "server", "network", "decod
 
 @pytest.fixture
 def connect_with_slow_log(deployment: Deployment) -> Iterator[Connect]:
-    """Return a function that creates clients which log operations that exceed `limit`
+    """Yield a function that creates a client. The client logs operations that take at least `limit`
     milliseconds.
     """
     clients: list[MongoClient[Any]] = []

@@ -194,7 +194,7 @@ def test_retry_adds_command_span_and_retry_event_to_operation_span(
     assert operation.status.status_code is StatusCode.UNSET
 
 
-# Tests of the context of spans
+# Tests of current spans and of parent spans
 
 
 def test_parent_of_operation_span_is_span_of_greenlet(connect: Connect, spans: SpanCollector) -> None:

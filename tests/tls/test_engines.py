@@ -1,6 +1,6 @@
 """TLS objects of pyOpenSSL behave like TLS objects of the module `ssl`.
 
-TLS transports raise documented errors for TLS errors and for the end of the stream.
+TLS transports explain TLS errors. An interrupted send puts a transport out of step.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CIPHERS = "ECDHE+AESGCM"
 
 @pytest.fixture(autouse=True)
 def library() -> None:
-    """Replace the fixture `library` of the folder, because each test selects a TLS library itself."""
+    """Replace the fixture `library` of `conftest.py`: each test runs once, with the OCSP packages."""
 
 
 @with_cases

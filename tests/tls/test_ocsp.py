@@ -1,5 +1,5 @@
-"""OCSP: clients verify server certificates with stapled responses and with responses of
-responders.
+"""Clients check the revocation of server certificates with stapled OCSP responses, and with responses
+from OCSP responders.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from tests.support.wait import WAIT_LIMIT, eventually
 
 @pytest.fixture(autouse=True)
 def library():
-    """Replace the fixture `library` of the folder, because OCSP needs pyOpenSSL."""
+    """Replace the fixture `library` of `conftest.py`, because OCSP needs pyOpenSSL."""
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ class OcspSetup:
         return selection_error(lambda timeout_ms: self.client(**{"serverSelectionTimeoutMS": timeout_ms, **options}))
 
 
-# Tests of the table in the test plan of the OCSP specification
+# Tests from the table of test cases in the OCSP specification
 
 RELAXED_OPTIONS = [{"tlsInsecure": True}, {"tlsAllowInvalidCertificates": True}]
 
@@ -177,7 +177,7 @@ def test_stapled_response_with_weak_signature_raises_transport_error(authority, 
 
 
 def unparsed_extension(oid, value):
-    """Return a certificate extension whose value the library `cryptography` does not parse.
+    """Return a certificate extension that `cryptography` does not parse, and False (not critical).
 
     :param value: the bytes of the extension as hexadecimal digits.
     """
@@ -243,7 +243,7 @@ UNREADABLE = "the OCSP response cannot be read: "
 TOO_LONG = "the OCSP response is longer than 65536 bytes"
 QUERY_FAILED = "the query to the OCSP responder at {place} failed: "
 HTTP_ONLY = "failed: only HTTP URLs with a host are supported"
-# For each faulty answer of a responder: the answer, and the log message of the client.
+# Fault of a responder -> function that sends the answer, and a part of the client's log message.
 FAULTS = {
     "closes": (lambda sock: None, QUERY_FAILED),
     "is silent": (send_no_response, LATE),
@@ -273,10 +273,10 @@ FAULTS = {
 def test_invalid_answer_of_responder_is_logged_and_client_connects(tmp_path, authority, caplog, monkeypatch, case):
     answer, text = FAULTS[case]
     caplog.set_level(logging.INFO, "gmongo.ocsp")
-    # If the client reads an endless answer until this timeout, the message is `LATE` and the
-    # test fails.
+    # If the client read an endless answer until this timeout, the client would log the timeout, and
+    # the test would fail.
     monkeypatch.setattr("gmongo._tls._MAX_OCSP_QUERY_TIME", 0.5 if text is LATE else 20)
-    # The responder and the client share an event loop, so the client must not block the event loop.
+    # The responder and the client share an event loop. A client that blocks the loop gets no answer.
     with Responder(answer) as responder:
         certified = authority.issue_server(responder.url)
         with OcspSetup(tmp_path, authority, certified) as setup:
@@ -364,7 +364,7 @@ def test_revocation_list_replaces_requests_to_responders(tmp_path, authority, re
 
 
 def check_out_connections(client, count):
-    """Check out `count` connections at the same time, so that the client opens `count`
+    """Check out `count` connections at the same time, so that the pool contains at least `count`
     connections.
     """
     pool = client._topology.pools()[0]
@@ -492,10 +492,10 @@ def test_wait_for_ocsp_response_keeps_event_loop_alive_only_with_ref(authority):
         loop = gevent.get_hub().loop
         before = loop.activecnt
         for ref in (False, True):
-            waiting = gevent.spawn(fetch.wait, ref)
+            waiter = gevent.spawn(fetch.wait, ref)
             gevent.sleep(0)
             assert loop.activecnt - before == ref
-            waiting.kill()
+            waiter.kill()
         transport.close()
 
 

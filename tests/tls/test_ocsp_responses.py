@@ -30,7 +30,7 @@ SECOND = timedelta(seconds=1)
 
 @pytest.fixture(autouse=True)
 def library() -> None:
-    """Replace the fixture `library` of the folder, because these tests open no TLS connection."""
+    """Replace the fixture `library` of `conftest.py`, because these tests open no TLS connection."""
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +65,8 @@ def test_signature_by_each_kind_of_key_is_verified(
 
 
 def single_response(status: str, since: int, until: int | None) -> Any:
-    """Return a single response whose validity begins and ends the given numbers of seconds after
-    `NOW`.
+    """Return a `SingleResponse` of OCSP that is valid from `since` to `until` seconds after `NOW`.
+    None means no end.
     """
     return SimpleNamespace(
         certificate_status=messages.ocsp.OCSPCertStatus[status],
@@ -157,7 +157,7 @@ def test_ocsp_request_is_sent_only_to_http_responders(authorities: dict[str, Aut
     assert without_responder.responders == [] and without_responder.must_be_stapled
 
 
-# Tests of the verification
+# Tests of `Verifier` and `ResponderQueries`
 
 
 def test_self_signed_certificate_needs_no_ocsp_response(authorities: dict[str, Authority]) -> None:

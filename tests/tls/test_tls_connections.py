@@ -50,15 +50,15 @@ def test_tls_request_larger_than_socket_buffers_arrives_complete(server, files, 
         client.db.command("ping")
         server.reading.clear()
         document = {"_id": 1, "b": os.urandom(12_000_000)}
-        inserting = start_greenlet(client.db.c.insert_one, document)
+        insert_greenlet = start_greenlet(client.db.c.insert_one, document)
         gevent.sleep(0.05)
-        assert not inserting.ready()
+        assert not insert_greenlet.ready()
         server.reading.set()
-        assert inserting.get(timeout=20).inserted_id == 1
+        assert insert_greenlet.get(timeout=20).inserted_id == 1
     assert server.commands("insert")[-1]["documents"] == [document]
 
 
-# Tests of certificates that the client rejects
+# Tests of server certificates, and of servers without TLS
 
 
 def test_unknown_certificate_authority_fails_server_selection_with_reason(server, files):
@@ -132,7 +132,7 @@ def test_http_server_fails_server_selection(files):
         assert "the server does not speak TLS" in server_selection_error(server, tlsCAFile=files.ca)
 
 
-# Tests of certificates that the server rejects
+# Tests of client certificates, TLS versions and ciphers
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
@@ -307,7 +307,7 @@ def test_tls_connection_succeeds_in_monkey_patched_process(files, tmp_path):
 
 
 class FragmentingRelay(ProxyServer):
-    """Relay that forwards bytes in both directions in pieces of `size` bytes."""
+    """Relay that forwards bytes in both directions in pieces of at most `size` bytes."""
 
     def __init__(self, server, size):
         super().__init__()

@@ -1,4 +1,4 @@
-"""The annotation of each public parameter accepts each container that PyMongo accepts."""
+"""The annotations of public parameters accept each container that PyMongo's annotations accept."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ METHODS = [
 
 
 def _parameter_types(function: Any) -> dict[str, Any]:
-    """Return the types of the parameters of a function.
+    """Return the types of a function's parameters and, as ``return``, of the result.
 
-    For names that are imported only under ``TYPE_CHECKING``, search all modules of the package.
+    Some names exist only under ``TYPE_CHECKING``. Search these names in all modules of the package.
     """
     function = inspect.unwrap(function)
     package = function.__module__.partition(".")[0]

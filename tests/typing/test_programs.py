@@ -1,7 +1,7 @@
 """A type checker finds exactly the expected errors in typed programs.
 
-The comment ``# E: code`` marks an expected error. A copy of the program that uses PyMongo instead
-of gmongo has equal errors, except on lines with the comment ``# better: reason``.
+The comment ``# E: code`` marks an expected error. A copy of each program uses PyMongo instead of
+gmongo. In the copy, mypy finds equal errors, except on lines with ``better: reason`` in a comment.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Errors = dict[str, set[tuple[int, str]]]
 
 
 def mypy_errors(folder: Path) -> Errors:
-    """Return the errors that mypy finds in each program of a folder, as line numbers and error
-    codes.
+    """Return the errors that mypy finds in the programs of a folder: program -> pairs of a line
+    number and an error code.
     """
     command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file="]
     options = ["--cache-dir", str(folder / ".cache"), "--no-error-summary", "--hide-error-context", "--no-pretty"]
-    # mypy cannot find gmongo through the import hook of an editable installation, so set the path.
+    # mypy cannot find gmongo through the import hook of an editable installation, so set MYPYPATH.
     environment = {**os.environ, "MYPYPATH": str(ROOT)}
     errors_by_program: Errors = {name: set() for name in PROGRAM_NAMES}
     for name in PROGRAM_NAMES:  # check each program separately, so that errors do not depend on other programs
@@ -46,7 +46,7 @@ def mypy_errors(folder: Path) -> Errors:
 
 
 def copy_programs(folder: Path, driver: str) -> Path:
-    """Copy the programs into a folder. In the copies, replace the name gmongo by `driver`."""
+    """Copy the programs to a new folder, with `driver` instead of gmongo. Return the folder."""
     folder.mkdir()
     for name in PROGRAM_NAMES:
         text = (PROGRAMS / name).read_text(encoding="utf-8")

@@ -19,8 +19,8 @@ ARCHITECTURE = ROOT.parent / "ARCHITECTURE.md"
 
 MAX_LINES = 35
 MAX_LINES_WHEN_HOT = 80
-# Every operation runs these functions. They may have up to 80 lines, because calls of additional
-# functions would cost time.
+# These functions run in each operation, or at each creation of a cursor. The functions may have up to
+# 80 lines, because calls of additional functions would cost time.
 HOT_FUNCTIONS = {
     "execution/attempt.py:Attempt.run",
     "execution/command.py:CommandRunner.run",
@@ -37,7 +37,7 @@ def _tree(module: str) -> ast.Module:
 
 
 def function_lengths(module: str) -> Iterator[tuple[str, int]]:
-    """Yield the name of each function of a module, with the number of lines of the body without the
+    """For each function of a module, yield the name, and the number of lines of the body without the
     docstring.
     """
     for name, function in _functions(_tree(module), ""):
@@ -65,12 +65,12 @@ def test_only_hot_functions_exceed_35_lines() -> None:
     assert max(lengths[name] for name in HOT_FUNCTIONS) <= MAX_LINES_WHEN_HOT
 
 
-# The permitted number of uses of `Any`: for option values, for objects of untyped libraries, and
-# for results of operations.
+# The maximum number of uses of `Any`. The uses are types of option values, of objects of untyped
+# libraries, and of results of operations.
 MAX_USES_OF_ANY = 41
 
 
-def uses_of_any(module: str) -> int:
+def count_any(module: str) -> int:
     """Count the uses of `Any` in a module.
 
     Documents have types of `gmongo._documents` instead of `Any`.
@@ -79,7 +79,7 @@ def uses_of_any(module: str) -> int:
 
 
 def test_number_of_uses_of_any_does_not_increase() -> None:
-    counts = Counter({module: uses_of_any(module) for module in MODULES if layer_or_package_of(module) != "testing"})
+    counts = Counter({module: count_any(module) for module in MODULES if layer_or_package_of(module) != "testing"})
     assert counts.total() <= MAX_USES_OF_ANY, f"reduce the uses of Any in {+counts}"
 
 
@@ -90,8 +90,8 @@ def names_in(text: str) -> list[str]:
 
 
 def name_exists(name: str) -> bool:
-    """Return True if `name` is an existing file, folder, name in a module, or attribute of
-    a class.
+    """Return True if a file, folder, object in a module, or class attribute has the name `name`.
+    Do not check names that begin with `gevent`, `pymongo` or `notes`.
     """
     if name.endswith((".py", "/")) or "/" in name:
         return any((base / name).exists() for base in (ROOT, ROOT.parent))

@@ -69,7 +69,7 @@ def test_decompression_restores_compressed_message(name, fields, documents):
 @pytest.mark.parametrize("step", ["compressing", "decompressing"])
 @pytest.mark.parametrize("size", [10_000, 10_000_000])
 def test_only_long_message_is_compressed_in_thread(monkeypatch, step, size):
-    """Check that the event loop runs while a native thread converts a long message."""
+    """Check that the event loop runs while a thread compresses or decompresses a long message."""
     gate, thread_ids = threading.Event(), []
 
     def fake_codec(data, *_size):

@@ -33,8 +33,8 @@ def op_msg_payload(body: bytes = REPLY, flags: int = 0) -> memoryview:
 
 
 def connection_with(**method_results: Any) -> tuple[Connection, Any]:
-    """Return a connection on a mock transport whose methods return the given values or raise the
-    given errors.
+    """Return a connection and its mock transport. The methods of the transport return the given
+    values, or raise the given errors.
     """
     defaults = {"closed": False, "out_of_step": False, "max_message_size": 1000}
     transport = Mock(**defaults)

@@ -124,12 +124,12 @@ def test_cursor_dropped_while_killer_greenlet_ends_is_ended():
         the queue is empty.
         """
 
-        second_cursor = [make_dropped_cursor(2)]
+        remaining_cursors = [make_dropped_cursor(2)]
 
         def __bool__(self):
             has_items = len(self) > 0
-            if not has_items and self.second_cursor:
-                cursor_killer.take(self.second_cursor.pop())
+            if not has_items and self.remaining_cursors:
+                cursor_killer.take(self.remaining_cursors.pop())
             return has_items
 
     executor, cursor_killer = make_cursor_killer()

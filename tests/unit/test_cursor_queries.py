@@ -1,4 +1,4 @@
-"""Each parameter of `find` and each cursor method sets the filter or a command field.
+"""Parameters of `find` and methods of a cursor set the filter or fields of the command.
 The tests need no server.
 """
 

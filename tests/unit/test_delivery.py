@@ -39,8 +39,8 @@ def short_listener_limit(monkeypatch: Any) -> None:
 
 
 def queue_and_deliver(delivery: Delivery, *events: Any) -> None:
-    """Queue events, and deliver all queued events. An event is a function and the arguments of the
-    function.
+    """Queue events, and deliver all queued events. Each event is a tuple: a function, and the
+    arguments of the function.
     """
     for publish, *arguments in events:
         delivery.record(publish, *arguments)
@@ -69,9 +69,9 @@ class BlockingListener:
         self._gate.set()
 
 
-@pytest.mark.parametrize("kills", [1, 3])
+@pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("kill_point", ["before start", "inside listener"])
-def test_killed_substitute_of_delivering_greenlet_is_replaced(delivery: Delivery, kills: int, kill_point: str) -> None:
+def test_killed_substitute_of_delivering_greenlet_is_replaced(delivery: Delivery, count: int, kill_point: str) -> None:
     listener, old_greenlets = BlockingListener(), set(living_greenlets())
     delivering_greenlet = spawn(queue_and_deliver, delivery, (listener.block, 0))
     victim = spawn(queue_and_deliver, delivery, *[(listener.block, number) for number in range(1, 6)])
@@ -79,7 +79,7 @@ def test_killed_substitute_of_delivering_greenlet_is_replaced(delivery: Delivery
     first_gate, listener._gate = listener._gate, Event()
     first_gate.set()
     delivering_greenlet.join()
-    for _ in range(kills):
+    for _ in range(count):
         if kill_point == "inside listener":
             gevent.sleep(0.005)
         gevent.killall(

@@ -19,7 +19,7 @@ from gmongo import gridfs
 from gmongo.options.table import OPTIONS
 from gmongo.testing import Deployment
 
-# Internal packages of the driver.
+# Names in the package folder without a reference page: internal packages, `as_pymongo`, `py.typed`.
 INTERNAL = frozenset({"as_pymongo", "auth", "cmap", "engines", "events", "execution", "options", "py", "sdam", "wire"})
 MODULES = (
     "gmongo",
@@ -134,8 +134,7 @@ def public_parameters(public_object: Any) -> list[str]:
 
 
 def has_own_docstring(documented: Any, public_object: Any, text: str) -> bool:
-    """Return True if the docstring `text` is in the source code, and is not inherited from
-    Python."""
+    """Return True if the docstring `text` comes from the source code, and not from Python itself."""
     if type(public_object) is type and text.startswith(f"{public_object.__name__}("):
         return False
     return bool(text) and not (isinstance(documented, property) and text == inspect.getdoc(type(documented.fget)))

@@ -1,5 +1,5 @@
-"""Each option changes the settings of a client, with equal effect as a keyword argument and in a
-URI.
+"""Each option changes the settings of a client. An option has the same effect in a URI and as
+a keyword argument.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LISTENER, REGISTRY = CommandListener(), TypeRegistry(fallback_encoder=str)
 HOST_URI = "mongodb://h.example.com/"
 SRV_URI = "mongodb+srv://h.example.com/"
 
-# For each option, a value other than the default. REQUIRED_OPTIONS lists the options that an option
+# Option -> a value other than the default. REQUIRED_OPTIONS contains the other options that an option
 # needs.
 VALUES: dict[str, Any] = {
     **{row["option"]: row["value"] for row in rows(__file__, "values")},
@@ -38,8 +38,8 @@ VALUES: dict[str, Any] = {
 }  # fmt: skip
 LOGIN_OPTIONS = {"username", "password"}
 REQUIRED_OPTIONS = {row["option"]: row["requires"] for row in rows(__file__, "required options")}
-# Other test files test the options that name files or configure encryption.
-# `authMechanismProperties` is exempt because a repr never shows the option.
+# Other test files test the options of TLS files and of encryption. `client_state` uses the repr of
+# a credential, which never shows `authMechanismProperties`.
 TESTED_ELSEWHERE = {
     "authMechanismProperties", "tlsCAFile", "tlsCRLFile", "tlsCertificateKeyFile",
     "tlsCertificateKeyFilePassword", "auto_encryption_opts",
@@ -78,7 +78,7 @@ def _comparable(value: Any) -> object:
 
 
 def client_state(host: str, options: dict[str, Any]) -> dict[str, object]:
-    """Return all settings of a client: the options of its parts, the metadata, the credential and the
+    """Return the settings of a client: the options of its parts, the metadata, the credential and the
     seeds.
     """
     parsed = ClientOptions(host, None, options)

@@ -1,6 +1,6 @@
 """Each exception has the expected attributes, error labels and `timeout` property.
 
-A copied or unpickled exception equals the original.
+A copied or unpickled exception has the attributes of the original.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.support.cases import rows, with_cases
 
 ADDRESS = ("h", 1)
 REPLY = {"ok": 0, "code": 50, "errmsg": "no luck", "errorLabels": ["Label"]}
-PLAIN = {"ok": 0, "code": 5, "errmsg": "no luck"}
+PLAIN_REPLY = {"ok": 0, "code": 5, "errmsg": "no luck"}
 CHECKED_OUT_CONNECTION = {
     "connection": 7,
     "seconds": 1.5,
@@ -77,12 +77,12 @@ def test_operation_failure_without_message_has_a_text() -> None:
 
 @pytest.mark.parametrize(
     "make_error",
-    [lambda text: OperationFailure(text, 5, PLAIN), lambda text: errors.NotPrimaryError(text, PLAIN)],
+    [lambda text: OperationFailure(text, 5, PLAIN_REPLY), lambda text: errors.NotPrimaryError(text, PLAIN_REPLY)],
 )
 def test_error_text_contains_reply_and_escapes_newlines(
     make_error: Callable[[str], Exception],
 ) -> None:
-    assert str(make_error("no\nluck")) == f"no\\nluck, full error: {PLAIN}"
+    assert str(make_error("no\nluck")) == f"no\\nluck, full error: {PLAIN_REPLY}"
 
 
 def test_notes_of_wait_queue_timeout_list_checked_out_connections() -> None:

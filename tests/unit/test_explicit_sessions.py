@@ -1,4 +1,4 @@
-"""An explicit session copies the cluster time and operation time from replies."""
+"""An explicit session keeps the latest cluster time and operation time of its replies."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class MongoClient:
 
 
 class DerivedClient(MongoClient):
-    """A client whose base class has the name ``MongoClient``, as gmongo requires for clients."""
+    """A class of another name, whose base class has the required name ``MongoClient``."""
 
 
 class MemoryDatabase(Database):

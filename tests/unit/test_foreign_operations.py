@@ -1,6 +1,5 @@
-"""An operation on a foreign client raises an error if the library does not override the method.
-
-A foreign client is a client object of another library, like Ming.
+"""On a foreign client, a method that sends a command raises an error unless the library overrides the
+method. A foreign client is a client object of another library, like Ming.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ class MongoClient:
 
 
 class NarrowDatabase(Database):
-    """A database whose methods accept fewer parameters than the methods of gmongo's database, like
-    Ming's database.
+    """A database like Ming's database: its methods accept fewer parameters than the methods of
+    gmongo's database.
     """
 
     def __getitem__(self, name):
@@ -113,10 +112,10 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize(("database_class", "target_class", "method_name", "arguments"), CALLS)
-def test_operation_on_foreign_client_raises_invalid_operation(database_class, target_class, method_name, arguments):
+@pytest.mark.parametrize(("database_class", "target_name", "method_name", "arguments"), CALLS)
+def test_operation_on_foreign_client_raises_invalid_operation(database_class, target_name, method_name, arguments):
     client = MongoClient(database_class)
-    method = getattr(TARGET_FACTORIES[target_class](client.shop), method_name)
+    method = getattr(TARGET_FACTORIES[target_name](client.shop), method_name)
     with pytest.raises(InvalidOperation, match=f"on {__name__}.MongoClient, which is another library's class"):
         use_result(method(**arguments))
     assert client.requested_names == ["shop"], "gmongo read a private name as a database"

@@ -1,4 +1,4 @@
-"""Tests of the fork hook, the first code that runs in a child process after a fork."""
+"""Tests of the fork hook, which runs in a forked child before any inherited greenlet."""
 
 from __future__ import annotations
 

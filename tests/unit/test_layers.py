@@ -10,11 +10,11 @@ import gmongo
 
 ROOT = Path(gmongo.__file__).parent
 
-# The layers, from top to bottom. A module outside of the listed packages belongs to the layer
-# `api`.
+# The layers, from top to bottom. The layer `api` contains each module that LAYERS, LEAF_MODULES and
+# BESIDE_LAYERS do not list.
 LAYERS = ("api", "engines", "operations", "execution", "sdam", "cmap", "auth", "wire")
-# Modules that any layer may import. From gmongo, they import only each other and the targets in
-# ALLOWED_IMPORTS.
+# Modules that any layer may import. From gmongo, leaf modules import only leaf modules and the
+# targets in ALLOWED_IMPORTS.
 LEAF_MODULES = frozenset(
     {
         "_background", "_random", "_clock", "_documents", "_fork", "_parameter_docs",
@@ -26,7 +26,7 @@ LEAF_MODULES = frozenset(
 )  # fmt: skip
 # Packages that belong to no layer.
 BESIDE_LAYERS = frozenset({"options", "testing"})
-# Permitted import that violates the rule of the layers -> reason for the import.
+# (importer, imported layer) -> reason for a permitted import that violates the rule of the layers.
 ALLOWED_IMPORTS = {
     ("events", "cmap"): "an event of a command shows the connection of the command",
     ("events", "sdam"): "an event of discovery shows descriptions",
@@ -39,20 +39,18 @@ ALLOWED_IMPORTS = {
 
 
 def layer_or_package_of(module: str) -> str:
-    """Return the layer of a gmongo module, or the name in LEAF_MODULES or BESIDE_LAYERS that contains the
-    module.
-    """
+    """Return the layer, leaf module, or package of BESIDE_LAYERS that contains a gmongo module."""
     first = module.split(".")[1] if "." in module else "api"
     is_known = first in LAYERS or first in LEAF_MODULES or first in BESIDE_LAYERS
     return first if is_known else "api"
 
 
 def imported_modules(path: Path, include_type_imports: bool = False) -> set[str]:
-    """Return the gmongo modules that a file imports at run time, and on request under
-    `TYPE_CHECKING`.
+    """Return the gmongo modules that a file imports. Skip imports under `TYPE_CHECKING`, unless
+    `include_type_imports` is True.
     """
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    branches = [] if include_type_imports else [node for node in ast.walk(tree) if _for_types_only(node)]
+    branches = [] if include_type_imports else [node for node in ast.walk(tree) if _is_type_checking_block(node)]
     skipped_ids = {id(node) for branch in branches for node in ast.walk(branch)}
     modules: set[str] = set()
     for node in ast.walk(tree):
@@ -66,7 +64,7 @@ def imported_modules(path: Path, include_type_imports: bool = False) -> set[str]
     return {_module_of(name) for name in modules if name.split(".")[0] == "gmongo"}
 
 
-def _for_types_only(node: ast.AST) -> bool:
+def _is_type_checking_block(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
 
 
@@ -170,7 +168,7 @@ def test_modules_without_input_and_output_import_neither_gevent_nor_sockets():
         assert not roots & {"gevent", "greenlet", "socket", "_socket"}, name
 
 
-# The public modules of gmongo that PyMongo does not have.
+# Public top-level modules of gmongo that need no module of the same name in PyMongo.
 GMONGO_ONLY = {
     "as_pymongo": "maps PyMongo's names to gmongo",
     "__main__": "runs a program with the names of `as_pymongo`",

@@ -1,7 +1,7 @@
 """Log messages of a topology and of server selection have the text and fields of the Logging
 specification.
 
-Each module has a documented logger name (docs/events.md), with which applications set levels.
+Loggers have the names with which applications set levels (docs/observability.md).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def check_log_message(
     message_text: str,
     message_fields: dict[str, Any],
 ) -> None:
-    """Check that `action` logs one message, but none if the logger has a higher level or the client
-    is silent.
+    """Check that `action` logs one message, but no message if the logger has a higher level or the
+    client is silent.
     """
     for level in (logging.DEBUG, logging.INFO, logging.WARNING):
         caplog.set_level(level, logger.name)

@@ -87,7 +87,7 @@ def test_raw_replacement_is_not_decoded():
 
 COLLATION = {"collation": ({"locale": "en"}, {"locale": "de"})}
 HINT_AND_NAMESPACE = {"hint": ("a_1", "b_1"), "namespace": ("d.c", "d.e")}
-# For each model class, two different values of each argument.
+# Model class -> two different values of each tested argument.
 ARGUMENT_VALUES = {
     InsertOne: {"document": ({"a": 1}, {"a": 2}), "namespace": ("d.c", "d.e")},
     DeleteOne: {"filter": ({}, {"a": 1}), **COLLATION, **HINT_AND_NAMESPACE},

@@ -51,20 +51,20 @@ def test_run_in_native_thread_returns_exception_of_job(capfd: pytest.CaptureFixt
 @pytest.mark.parametrize("ref", [True, False])
 def test_waiting_job_keeps_event_loop_alive_only_with_ref(gate: threading.Event, ref: bool) -> None:
     watcher_count, earlier_jobs = count_active_watchers(), set(_native_threads._jobs.running)
-    waiting = gevent.spawn(run_in_native_thread, gate.wait, ref)
+    waiter = gevent.spawn(run_in_native_thread, gate.wait, ref)
     gevent.sleep(0)
     assert count_active_watchers() - watcher_count == ref
-    waiting.kill()
+    waiter.kill()
     assert count_active_watchers() == watcher_count
     assert len(_native_threads._jobs.running - earlier_jobs) == 1  # the native thread still runs the job
 
 
 def test_abandoned_job_ends_without_error(gate: threading.Event) -> None:
-    waiting = gevent.spawn(run_in_native_thread, gate.wait, True)
+    waiter = gevent.spawn(run_in_native_thread, gate.wait, True)
     gevent.sleep(0)
     timeout = gevent.Timeout(1000)
-    waiting.kill(timeout)
-    assert waiting.exception is timeout
+    waiter.kill(timeout)
+    assert waiter.exception is timeout
     gate.set()
     eventually(lambda: not _native_threads._jobs.running)
 
@@ -97,7 +97,7 @@ def test_job_uses_thread_pool_if_thread_cannot_start(monkeypatch: pytest.MonkeyP
 
 def test_forked_child_does_not_wait_for_threads_of_parent(gate: threading.Event) -> None:
     watcher_count = count_active_watchers()
-    waiting = gevent.spawn(run_in_native_thread, gate.wait, True)
+    waiter = gevent.spawn(run_in_native_thread, gate.wait, True)
     gevent.sleep(0)
     jobs = _native_threads._jobs
     running = jobs.running
@@ -105,7 +105,7 @@ def test_forked_child_does_not_wait_for_threads_of_parent(gate: threading.Event)
     assert count_active_watchers() == watcher_count
     assert not jobs.running and not jobs.watched
     jobs.running = running
-    waiting.kill()
+    waiter.kill()
 
 
 @pytest.mark.parametrize("hub_is_destroyed", [True, False])
@@ -131,11 +131,11 @@ def test_job_of_ended_hub_is_removed_from_running_jobs(
 def test_switch_by_other_greenlet_to_waiting_greenlet_raises_invalid_switch(
     gate: threading.Event,
 ) -> None:
-    waiting = gevent.spawn(run_in_native_thread, gate.wait, True)
+    waiter = gevent.spawn(run_in_native_thread, gate.wait, True)
     gevent.sleep(0)
-    gevent.spawn(waiting.switch, "something else")
+    gevent.spawn(waiter.switch, "something else")
     with pytest.raises(
         InvalidSwitchError,
         match=r"switched into <Greenlet .* with 'something else', expected <.*_Job",
     ):
-        waiting.get(timeout=5)
+        waiter.get(timeout=5)

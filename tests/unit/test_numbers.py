@@ -1,7 +1,7 @@
 """The constants of the core modules equal the table in `numbers.tsv`.
 
 The constants are limits, sizes, times and values of the wire protocol. Many constants have no effect
-that a test can observe. Because of the table, each change of a constant must change two files.
+that a test can observe. If a constant changes, the test fails until the table contains the new value.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def contains_only_numbers_and_names(value: object) -> bool:
 
 
 def constants_with_numbers(module: str) -> dict[str, object]:
-    """Return the values of the module-level assignments whose source code contains a number."""
+    """Return, keyed by name, the module-level constants whose source code contains a number."""
     imported = importlib.import_module(f"gmongo.{module}")
     constants = {}
     for statement in ast.parse(inspect.getsource(imported)).body:

@@ -1,5 +1,5 @@
-"""Each class of operations overrides exactly the listed defaults. Results of encrypted operations are
-decrypted.
+"""Each operation class overrides exactly the listed defaults. The driver decrypts the results of
+encrypted operations.
 """
 
 from __future__ import annotations

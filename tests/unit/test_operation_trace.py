@@ -190,9 +190,9 @@ class RecordingListener(CommandListener):
 @pytest.fixture
 def sent_command(trace: OperationTrace) -> Iterator[Any]:
     hello = SimpleNamespace(connection_id=5)
-    link = SimpleNamespace(address=ADDRESS, hello=hello, id=3, service_id=None)
+    connection = SimpleNamespace(address=ADDRESS, hello=hello, id=3, service_id=None)
     yield Mock(
-        trace=trace, is_sensitive=False, connection=link, command={"find": "c"}, name="find", database="d",
+        trace=trace, is_sensitive=False, connection=connection, command={"find": "c"}, name="find", database="d",
         request_id=1, operation_id=2, started=0.0,
     )  # fmt: skip
 

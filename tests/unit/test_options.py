@@ -21,9 +21,9 @@ TYPE, VALUE = InvalidOptionType, InvalidOption
 LISTENER = CommandListener()
 TRACER_PROVIDER, METER_PROVIDER = SimpleNamespace(get_tracer=print), SimpleNamespace(get_meter=print)
 
-# An accepted value, and the converted value if the option converts the value.
+# Each item is [accepted value], or [accepted value, converted value] if the option converts values.
 Accepted = list[list[Any]]
-# The text of a rule, the error class, and the values that violate the rule.
+# Each item contains the text of a rule, the error class, and the values that violate the rule.
 Rejected = list[tuple[str, type, list[Any]]]
 
 
@@ -42,11 +42,11 @@ def observability_rules(provider: str, other_key: str, provider_object: Any) -> 
     ]
 
 
-_SPANS, _METRICS_RULES = (
+_TRACING_RULES, _METRICS_RULES = (
     observability_rules("tracer_provider", "query_text_max_length", TRACER_PROVIDER),
     observability_rules("meter_provider", "", METER_PROVIDER),
 )
-_LENGTH = "query_text_max_length"
+_LENGTH_KEY = "query_text_max_length"
 RULES: dict[tuple[str, ...], tuple[Accepted, Rejected]] = {
     tuple(row["options"]): (
         row["accepted"],
@@ -60,9 +60,9 @@ RULES: dict[tuple[str, ...], tuple[Accepted, Rejected]] = {
          ("a list that contains only event listeners", TYPE, [[5], [LISTENER, None]])],
     ),
     ("tracing",): (
-        [*_SPANS[0], *([{_LENGTH: value}] for value in (0, 5, None))],
-        [*_SPANS[1], (f"a mapping whose {_LENGTH} is an integer", TYPE, [{_LENGTH: each} for each in (True, "5", 1.0)]),
-         (f"a mapping whose {_LENGTH} is 0 or above", VALUE, [{_LENGTH: -1}])],
+        [*_TRACING_RULES[0], *([{_LENGTH_KEY: value}] for value in (0, 5, None))], [*_TRACING_RULES[1],
+         (f"a mapping whose {_LENGTH_KEY} is an integer", TYPE, [{_LENGTH_KEY: each} for each in (True, "5", 1.0)]),
+         (f"a mapping whose {_LENGTH_KEY} is 0 or above", VALUE, [{_LENGTH_KEY: -1}])],
     ),
     ("metrics",): ([*_METRICS_RULES[0], [True, {"enabled": True}], [False, {"enabled": False}]], _METRICS_RULES[1]),
 }  # fmt: skip

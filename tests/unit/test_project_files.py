@@ -27,7 +27,7 @@ def setup_settings() -> configparser.ConfigParser:
 
 
 def supported_versions() -> list[str]:
-    """Return the versions in the classifiers of the package."""
+    """Return the Python versions in the classifiers of the package."""
     return re.findall(r"Programming Language :: Python :: (3\.\d+)", read_project_file("setup.cfg"))
 
 
@@ -62,8 +62,8 @@ def test_tox_environments_of_continuous_integration_exist() -> None:
 
 
 def required_versions() -> dict[str, dict[str, str]]:
-    """Return the lowest versions of the required packages, keyed by the requirement group of
-    ``setup.cfg``.
+    """Return the lowest permitted versions in ``setup.cfg``: requirement group -> required package ->
+    version.
     """
     settings = setup_settings()
     groups = {
@@ -97,8 +97,8 @@ def test_lowest_versions_with_extras_match_setup() -> None:
 
 
 def test_requirements_have_no_upper_bound() -> None:
-    """Check that no requirement has an upper bound (see ``docs/releasing.md``). ``!=`` may exclude a
-    broken version.
+    """Check that no package in ``install_requires`` has an upper bound (see ``docs/releasing.md``).
+    ``!=`` may exclude a broken version.
     """
     requirements = setup_settings()["options"]["install_requires"]
     assert not re.search(r"<|~=|==", requirements), requirements

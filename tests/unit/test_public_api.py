@@ -45,7 +45,7 @@ def signature_of(public_object: Any) -> str:
 
 
 def constants_of(kind: type) -> Iterator[tuple[str, Any]]:
-    """Yield the public constants of a class, and the fields of a data class."""
+    """Yield the name of each public constant and data class field, with an empty property."""
     fields = {each.name for each in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
     for name, value in (kind.__members__ if issubclass(kind, enum.Enum) else vars(kind)).items():
         if is_public(name) and not callable(value) and (name in fields or not hasattr(value, "__get__")):
@@ -53,7 +53,7 @@ def constants_of(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def lines_of(name: str, public_object: Any) -> Iterator[str]:
-    """Yield a line for an object, and for each member that no public base class defines."""
+    """Yield the record line of an object, and of each member that no public base class defines."""
     yield f"{name}{signature_of(public_object)}"
     if inspect.isclass(public_object):
         bases = {base for base in public_object.__mro__[1:] if base in PUBLIC_OBJECTS.values()}
@@ -69,7 +69,7 @@ def listed_names() -> set[str]:
 
 
 def public_api() -> list[str]:
-    """Return the public names in ``gmongo``, sorted, with the parameters."""
+    """Return the sorted lines of the record: the public names in ``gmongo``, with parameters."""
     lines = {line for name, public_object in PUBLIC_OBJECTS.items() for line in lines_of(name, public_object)}
     return sorted(each.removeprefix("gmongo.") for each in lines | (listed_names() - set(PUBLIC_OBJECTS)))
 

@@ -1,6 +1,4 @@
-"""The driver and the simulated deployments draw random values from one module, which a seed
-controls.
-"""
+"""The driver and simulated deployments draw random values from one module, which a seed controls."""
 
 from __future__ import annotations
 
@@ -11,11 +9,11 @@ import gmongo
 from gmongo import _random
 
 ROOT = Path(gmongo.__file__).parent
-# Only `gmongo._random` may import the generators. Other modules may import `uuid`, `os` and `bson`,
-# but must not call their random functions.
+# Only `gmongo._random` and _MODULES_WITH_PASSED_GENERATOR may import these modules. Other modules may
+# import `uuid`, `os` and `bson`, but must not call the functions in _FUNCTIONS.
 _GENERATOR_MODULES = {"random", "secrets", "numpy"}
-_DRAWN = {("os", "urandom"), ("uuid", "uuid1"), ("uuid", "uuid4"), ("bson", "ObjectId")}
-# Modules that may use the random generator that a test passes to a simulated network.
+_FUNCTIONS = {("os", "urandom"), ("uuid", "uuid1"), ("uuid", "uuid4"), ("bson", "ObjectId")}
+# Modules of the simulated network, to which a test may pass a random generator.
 _MODULES_WITH_PASSED_GENERATOR = {"testing/simulation/network.py", "testing/simulation/control.py", "testing/remote.py"}
 
 
@@ -39,9 +37,11 @@ def random_sources(code: str) -> set[str]:
             results |= {name.name for name in node.names} & _GENERATOR_MODULES
         elif isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
             results |= {node.module} & _GENERATOR_MODULES
-            results |= {name.name for name in node.names if (node.module, name.name) in _DRAWN - {("bson", "ObjectId")}}
+            results |= {
+                name.name for name in node.names if (node.module, name.name) in _FUNCTIONS - {("bson", "ObjectId")}
+            }
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            results |= {node.attr} if (node.value.id, node.attr) in _DRAWN else set()
+            results |= {node.attr} if (node.value.id, node.attr) in _FUNCTIONS else set()
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "ObjectId":
             results |= set() if node.args or node.keywords else {"ObjectId"}
     return results

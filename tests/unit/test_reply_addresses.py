@@ -1,5 +1,5 @@
-"""Addresses in replies are parsed, invalid addresses raise an error, and addresses have a
-text form.
+"""The driver parses addresses in replies, raises an error for an invalid address, and converts
+addresses to text.
 """
 
 from __future__ import annotations

@@ -28,9 +28,9 @@ def signed_cluster_time(hash_value: Any = b"x", key: Any = 1) -> dict[str, Any]:
     return cluster_time_document(signature={"hash": hash_value, "keyId": key})
 
 
-# The maximum number of bytes for unknown fields of a cluster time.
+# The maximum length of the text in an unknown field `more` of a cluster time, in bytes.
 FREE_SIZE = 1024 - len(bson.encode(cluster_time_document(more="")))
-# Values of each field in each schema table: accepted values, and rejected values.
+# Fields other than numbers: schema table, field name, accepted values, rejected values.
 OTHER_FIELDS: list[tuple[Mapping[str, schema.Check], str, list[Any], list[Any]]] = [
     (getattr(schema, table), field, row["accepted"], row["rejected"])
     for row in rows(__file__, "other fields")
@@ -142,7 +142,7 @@ def test_schema_error_truncates_long_value() -> None:
 
 
 def test_ordinary_cluster_time_is_checked_without_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check that a cluster time with usual fields, which most replies have, is not encoded."""
+    """Check that the driver does not encode a cluster time that has only the usual fields."""
     encoded = []
     monkeypatch.setattr(schema.bson, "encode", lambda value: encoded.append(value) or b"")
     cluster_time = cluster_time_document(signature={"hash": b"\0" * 20, "keyId": Int64(7)})

@@ -1,5 +1,5 @@
-"""`_run_program` runs a program inside the current process with the `sys.argv` and
-`sys.path` of `python`.
+"""`_run_program` runs a program in this process, with the `sys.argv` and `sys.path` that the command
+`python` would set for the program.
 """
 
 from __future__ import annotations

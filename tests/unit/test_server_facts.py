@@ -1,4 +1,4 @@
-"""Error codes, wire versions, error labels and message overheads occur only in `_server_facts`."""
+"""In the driver, only `_server_facts` contains error codes, error labels, wire versions and sizes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gmongo._server_facts import codes, labels, sizes, wire_versions
 from tests.support.cases import rows, with_cases
 
 ROOT = Path(gmongo.__file__).parent
-# The simulated servers in `gmongo.testing` share no code with the driver, and have their own codes.
+# The simulated servers in `gmongo.testing` define their own error codes, labels and sizes.
 EXEMPT_PACKAGES = ("_server_facts", "testing")
 FILES = [path for path in sorted(ROOT.rglob("*.py")) if path.relative_to(ROOT).parts[0] not in EXEMPT_PACKAGES]
 
@@ -51,7 +51,7 @@ def _named_numbers(tree: ast.Module) -> Iterator[tuple[str, set[int]]]:
 
 
 def _numbers_in(expression: ast.expr, numbers_of_constants: dict[str, set[int]]) -> set[int]:
-    """Return the integers in an expression and in the constants that it names, except -1, 0 and 1."""
+    """Return the integers in an expression and in its named constants, except -1, 0 and 1."""
     numbers: set[int] = set()
     for node in ast.walk(expression):
         if isinstance(node, ast.Name) and node.id.isupper():
@@ -79,7 +79,7 @@ def _contains_name(expression: ast.expr, words: tuple[str, ...]) -> bool:
 
 
 def _codes_of(node: ast.Dict | ast.Set) -> set[int]:
-    """Return the elements of a set or the keys of a dict in source code, if all are error codes."""
+    """Return the elements of a set or the keys of a dict if all are error codes, else no codes."""
     elements = node.keys if isinstance(node, ast.Dict) else node.elts
     values = {_number(each) for each in elements if each is not None}
     return {value for value in values if value is not None} if values <= CODES else set()
@@ -121,7 +121,7 @@ def test_error_codes_match_server() -> None:
 
 
 def test_wire_versions_match_releases() -> None:
-    """Compare each wire version with the server release in the preceding comment of the module."""
+    """Check that the comment before each wire version states the correct server release."""
     release = ""
     versions_by_name = {}
     for line in (ROOT / "_server_facts/wire_versions.py").read_text("utf-8").splitlines():

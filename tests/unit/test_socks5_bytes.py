@@ -13,7 +13,7 @@ from gmongo.wire.transport import TransportError
 from tests.unit.test_numbers import NUMBERS
 
 PROXY = Proxy(("proxy", 1080))
-WITH_ACCOUNT = Proxy(("proxy", 1080), "user", "pässword")
+LOGIN_PROXY = Proxy(("proxy", 1080), "user", "pässword")
 ACCOUNT_REQUEST = b"\x01\x04user\x09p\xc3\xa4ssword"
 BOUND_ADDRESS = bytes(4) + b"\x00\x07"  # address and port from which the proxy connects to the server
 GRANT_REPLY = b"\x05\x00\x00\x01" + BOUND_ADDRESS
@@ -42,9 +42,9 @@ class FixedProxyTransport:
     ("proxy", "destination", "replies", "sent_bytes"),
     [
         (PROXY, DB_HOST, b"\x05\x00" + GRANT_REPLY, b"\x05\x01\x00" + DB_REQUEST),
-        (WITH_ACCOUNT, DB_HOST, b"\x05\x00" + GRANT_REPLY, b"\x05\x02\x00\x02" + DB_REQUEST),
+        (LOGIN_PROXY, DB_HOST, b"\x05\x00" + GRANT_REPLY, b"\x05\x02\x00\x02" + DB_REQUEST),
         (
-            WITH_ACCOUNT,
+            LOGIN_PROXY,
             DB_HOST,
             b"\x05\x02\x01\x00" + GRANT_REPLY,
             b"\x05\x02\x00\x02" + ACCOUNT_REQUEST + DB_REQUEST,
@@ -84,7 +84,7 @@ def test_each_kind_of_destination_and_bound_address_is_accepted(
     transport: Any = FixedProxyTransport(
         (b"\x05\x02\x01\x00" if has_account else b"\x05\x00") + bound_address_reply + b"rest"
     )
-    connect_through(WITH_ACCOUNT if has_account else PROXY, transport, destination)
+    connect_through(LOGIN_PROXY if has_account else PROXY, transport, destination)
     first_requests = b"\x05\x02\x00\x02" + ACCOUNT_REQUEST if has_account else b"\x05\x01\x00"
     assert transport.sent == first_requests + b"\x05\x01\x00" + request_end and transport.unread_replies == b"rest"
 
@@ -101,10 +101,10 @@ REFUSALS: Any = {**NUMBERS["wire.socks5"]["_REFUSALS"], 9: "refused with code 9"
             PROXY, DB_HOST, b"\x05\xff",
             "the proxy requires a username and password, but gmongo offers the methods [0]",
         ),
-        (WITH_ACCOUNT, DB_HOST, b"\x05\xff", "the proxy requires another method, but gmongo offers the methods [0, 2]"),
-        (WITH_ACCOUNT, DB_HOST, b"\x05\x01", "the proxy requires the method 1, but gmongo offers the methods [0, 2]"),
+        (LOGIN_PROXY, DB_HOST, b"\x05\xff", "the proxy requires another method, but gmongo offers the methods [0, 2]"),
+        (LOGIN_PROXY, DB_HOST, b"\x05\x01", "the proxy requires the method 1, but gmongo offers the methods [0, 2]"),
         (PROXY, DB_HOST, b"\x05\x02", "the proxy requires the method 2, but gmongo offers the methods [0]"),
-        (WITH_ACCOUNT, DB_HOST, b"\x05\x02\x01\x01", "the proxy rejected proxyUsername and proxyPassword"),
+        (LOGIN_PROXY, DB_HOST, b"\x05\x02\x01\x01", "the proxy rejected proxyUsername and proxyPassword"),
         (PROXY, DB_HOST, b"\x05\x00\x05\x00\x00\x02", "the reply of the proxy has an address of the unknown kind 2"),
         (PROXY, DB_HOST, b"\x05\x00\x05\x00\x00\x01\x00", "closed"),
         (PROXY, DB_HOST, b"", "closed"),
@@ -136,4 +136,4 @@ def test_host_name_of_up_to_255_bytes_is_sent(length: int) -> None:
 
 
 def test_repr_of_proxy_hides_username_and_password() -> None:
-    assert "user" not in repr(WITH_ACCOUNT) and "ssword" not in repr(WITH_ACCOUNT)
+    assert "user" not in repr(LOGIN_PROXY) and "ssword" not in repr(LOGIN_PROXY)

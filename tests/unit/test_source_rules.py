@@ -1,8 +1,8 @@
 """Rules for the source code of gmongo.
 
-- Only `gmongo._clock` reads the time, so that a test can replace the clock.
-- Each `raise` of a new error in an exception handler has a `from` clause. Without the clause, Python
-  prints "during handling of the above exception, another exception occurred".
+- In the driver, only `gmongo._clock` imports `time`, so that a test can replace the clock.
+- Each `raise` of a new error in an exception handler has a `from` clause, or calls a function that
+  sets the cause. Otherwise, Python prints "during handling of the above exception ...".
 - The overloads of a function have the parameter defaults of the implementation, or the default
   ``...``.
 """
@@ -22,8 +22,8 @@ FUNCTIONS_THAT_SET_CAUSE = {"self._store_error", "self._create_timeout_error", "
 
 
 def sources() -> dict[Path, str]:
-    """Read the source code of all modules. A mutation may change a file after the import of this
-    module.
+    """Return the source code of all modules, keyed by path. Read the files at each call, because a
+    mutation may change a file.
     """
     return {path: path.read_text("utf-8") for path in MODULES.values()}
 
@@ -36,8 +36,8 @@ def test_only_clock_module_imports_time_module() -> None:
 
 
 def raise_statements_in_handlers(node: ast.AST, in_handler: bool = False) -> Iterator[ast.Raise]:
-    """Yield the raise statements of exception handlers, except statements in functions that a handler
-    defines.
+    """Yield the raise statements of exception handlers. Skip each bare ``raise``, and functions that
+    a handler defines.
     """
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Raise) and in_handler and child.exc is not None:

@@ -1,6 +1,6 @@
 """A time limit raises an error in the greenlet whose block or exchange takes too long.
 
-If the event loop was blocked, the driver extends the time limit.
+If the event loop was blocked, the driver extends the limit, except for an exchange without a reply.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class LoopWithOneTimer:
     st.sampled_from([None, False, True]),
 )
 def test_limit_fires_within_two_loop_iterations(durations, seconds, has_reply):
-    """If a reply has arrived, the limit is extended by the delay of the event loop, at most
+    """If a reply has arrived, the driver extends the limit by the delay of the event loop, at most
     by `seconds`.
     """
     loop, thrown = LoopWithOneTimer(), []
@@ -102,7 +102,7 @@ def test_limit_fires_within_two_loop_iterations(durations, seconds, has_reply):
 
 
 def recording_limit(expired_limits):
-    """Return a time limit that appends its seconds to `expired_limits` when it expires."""
+    """Return a time limit that appends its seconds to `expired_limits` at the end of the limit."""
 
     def make_error(seconds):
         expired_limits.append(seconds)
@@ -147,10 +147,10 @@ def test_timeout_of_0_or_less_raises_at_begin_of_exchange():
 
 def test_timer_of_exchange_does_not_keep_event_loop_alive():
     loop, limit = gevent.get_hub().loop, recording_limit([])
-    active_watchers = loop.activecnt
+    watcher_count = loop.activecnt
     limit.begin(60)
     assert limit._timer.active
-    assert loop.activecnt == active_watchers
+    assert loop.activecnt == watcher_count
     limit.end()
     limit.close()
 

@@ -27,20 +27,20 @@ class PingOperation(Operation):
 
 
 class RecordingObserver(Observer):
-    """An observer that records its calls. A call raises the error in ``raises`` for the recorded name."""
+    """An observer that records its calls. Calls with a name in ``errors_by_name`` raise the error."""
 
     def __init__(self) -> None:
         self.received: list[Any] = []
         self.enabled = True
-        self.raises: dict[str, BaseException] = {}
+        self.errors_by_name: dict[str, BaseException] = {}
 
     def is_enabled(self) -> bool:
         return self.enabled
 
     def _record(self, callback: str, *arguments: Any) -> None:
         self.received.append((callback, *arguments))
-        if callback in self.raises:
-            raise self.raises[callback]
+        if callback in self.errors_by_name:
+            raise self.errors_by_name[callback]
 
     def operation_started(self, trace: Any, transaction: Any) -> None:
         self._record("started", transaction)
@@ -120,15 +120,15 @@ def test_observer_receives_error_of_failed_operation(scenario: TracedScenario, e
 
 
 def test_result_of_operation_is_reaped_if_observer_is_interrupted(scenario: TracedScenario) -> None:
-    scenario.observer.raises["ended"] = GreenletExit()
+    scenario.observer.errors_by_name["ended"] = GreenletExit()
     with pytest.raises(GreenletExit):
         scenario.executor.run(scenario.operation)
     assert scenario.reaped.pop() == "result"
-    scenario.observer.raises.clear()
-    first = iter([GreenletExit()])
+    scenario.observer.errors_by_name.clear()
+    pending_errors = iter([GreenletExit()])
 
     def raise_at_first_call(trace: Any, error: Any) -> None:
-        for each in first:
+        for each in pending_errors:
             raise each
 
     scenario.executor.observers.operation_ended = raise_at_first_call  # type: ignore[method-assign]

@@ -1,5 +1,5 @@
-"""States of a transaction, error labels of a failed commit, and fields of the commands in a
-transaction.
+"""States of a transaction, error labels of failed operations, and calls of observers at the end of
+a transaction.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A truncated text is a prefix of the whole text. The length of the prefix determines the cost."""
+"""A truncated text is a prefix of the whole text. The length of the prefix determines the time."""
 
 from __future__ import annotations
 
@@ -57,31 +57,31 @@ class VisitCounter:
 
 
 class CountingList(list[Any]):
-    visits: VisitCounter
+    visit_counter: VisitCounter
 
     def __iter__(self) -> Iterator[Any]:
-        return self.visits.count_each(super().__iter__())
+        return self.visit_counter.count_each(super().__iter__())
 
 
 class CountingDict(dict[str, Any]):
-    visits: VisitCounter
+    visit_counter: VisitCounter
 
     def items(self) -> Any:
-        return self.visits.count_each(super().items())
+        return self.visit_counter.count_each(super().items())
 
     def __iter__(self) -> Iterator[str]:
-        return self.visits.count_each(super().__iter__())
+        return self.visit_counter.count_each(super().__iter__())
 
 
-def counted_copy(visits: VisitCounter, value: Any) -> Any:
-    """Return a copy of a document. `visits` counts how often the elements of the copy are visited."""
+def counted_copy(visit_counter: VisitCounter, value: Any) -> Any:
+    """Return a copy of a document. `visit_counter` counts the visits to its elements."""
     if isinstance(value, dict):
-        copy: Any = CountingDict({name: counted_copy(visits, each) for name, each in value.items()})
+        copy: Any = CountingDict({name: counted_copy(visit_counter, each) for name, each in value.items()})
     elif isinstance(value, list):
-        copy = CountingList([counted_copy(visits, each) for each in value])
+        copy = CountingList([counted_copy(visit_counter, each) for each in value])
     else:
         return value
-    copy.visits = visits
+    copy.visit_counter = visit_counter
     return copy
 
 
@@ -107,14 +107,14 @@ def deeply_nested(levels: int) -> Any:
 def test_truncation_visits_no_more_elements_than_truncated_text_shows(
     make_document: Callable[[], Any], length: int
 ) -> None:
-    visits = VisitCounter()
+    visit_counter = VisitCounter()
     document = make_document()
     if document.keys() == {"a", "b"}:  # a copy would contain 2**90 lists
-        document = {"deep": counted_copy(visits, [1] * 5_000), **document}
+        document = {"deep": counted_copy(visit_counter, [1] * 5_000), **document}
     else:
-        document = counted_copy(visits, document)
+        document = counted_copy(visit_counter, document)
     assert len(document_text(document, length)) == length
-    assert visits.count <= length + 2
+    assert visit_counter.count <= length + 2
 
 
 def test_large_raw_document_is_not_decoded() -> None:

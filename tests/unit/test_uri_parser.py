@@ -92,18 +92,18 @@ class TestKeywords:
 class TestCombinations:
     @with_cases
     @pytest.mark.requirement("CMAP-08", "SM-40", "LB-04", "LB-05", "LB-06", "LB-07")
-    def test_contradictory_options_raise(self, options: dict[str, Any], hosts: int, is_srv: bool, option: str) -> None:
+    def test_contradictory_options_raise(self, options: Any, host_count: int, is_srv: bool, option: str) -> None:
         with pytest.raises(ConfigurationError, match=option):
-            check_combination(validate_keyword_options(options), hosts, is_srv)
+            check_combination(validate_keyword_options(options), host_count, is_srv)
 
     @with_cases
-    def test_compatible_options_are_accepted(self, options: dict[str, Any], hosts: int, is_srv: bool) -> None:
-        check_combination(validate_keyword_options(options), hosts, is_srv)
+    def test_compatible_options_are_accepted(self, options: dict[str, Any], host_count: int, is_srv: bool) -> None:
+        check_combination(validate_keyword_options(options), host_count, is_srv)
 
 
 class FixedDnsRecords:
-    """A function that replaces :func:`gmongo.options.srv.lookup`, returns fixed DNS records, and
-    records the queries.
+    """A function that replaces :func:`gmongo.options.srv.lookup`. The function stores each query, and
+    returns fixed DNS records.
     """
 
     def __init__(self, hosts: list[str], texts: list[str]) -> None:

@@ -1,7 +1,7 @@
 """Objects of value classes are immutable. An event equals only itself.
 
-Two values are equal only if their classes and their contents are equal. A comparison with an object
-of another class calls ``__eq__`` of the other object.
+Except for `Options`, two values are equal only if their classes and their contents are equal.
+A comparison with an object of another class calls ``__eq__`` of the other object.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from gmongo.write_concern import WriteConcern
 from tests.support.cases import with_cases
 from tests.unit.test_layers import MODULES
 
-# Data classes with mutable fields. The driver or a callback of the application sets the fields.
+# Data classes with mutable fields. The driver or the application sets the fields.
 MUTABLE_CLASSES = {
-    "gmongo.wire.ocsp.verifier:CheckedTls",  # Its TLS context depends on a certificate file.
+    "gmongo.wire.ocsp.verifier:CheckedTls",  # A changed certificate file replaces the TLS context.
     "gmongo.wire.openssl:Peer",
     "gmongo.wire.tls:Tls",
     "gmongo.auth_oidc:OIDCIdPInfo",
@@ -53,7 +53,7 @@ MUTABLE_CLASSES = {
 
 
 def data_classes() -> dict[str, type]:
-    """Return the data classes of all modules, except `gmongo.testing` and `gmongo.as_pymongo`."""
+    """Return gmongo's data classes by name, except `gmongo.testing` and `gmongo.as_pymongo`."""
     data_classes_by_name: dict[str, type] = {}
     for name in MODULES:
         if name.startswith(("gmongo.testing", "gmongo.as_pymongo")):
