@@ -32,9 +32,9 @@ class Case:
     :param file: the name of the data file, without the ending.
     :param fields: ``name``, ``documents`` (documents of the collection ``cases``), ``others``
         (documents of the collection ``others``), ``run`` (the commands) and ``answers`` (one for each
-        command). ``server`` is the version of the server that gave the answers. For other answers,
-        ``documented`` names a page of the manual or a source file of MongoDB, and ``since`` is the
-        first server version with these answers.
+        command). ``server`` is the version of the server that gave the answers. Otherwise,
+        ``documented`` names a page of the manual or a source file of MongoDB. ``since`` is the first
+        server version with these answers.
     """
 
     file: str
