@@ -135,6 +135,7 @@ DIFFERENCES: dict[str, Callable[[DoubleOption, Any, Any], bool]] = {
 }
 
 
+@pytest.mark.long
 def test_effective_value_of_double_option_equals_value_in_pymongo(files: SimpleNamespace) -> None:
     reasons, failures = set(), []
     for double_option in double_options(files):

@@ -129,6 +129,7 @@ def test_strict_stable_api_sends_no_kill_sessions(deployment, connect):
     assert_no_resource_in_use(client)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("command", ["getMore", "killCursors"])
 @pytest.mark.parametrize("in_explicit_session", [False, True])
 def test_cursor_ends_on_the_server_after_a_network_error(command, in_explicit_session, deployment, client):

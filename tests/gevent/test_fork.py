@@ -204,6 +204,7 @@ in_child(work)
     assert output.splitlines() == [f"{[False] * 4} 1", "[]"]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("connect", [True, False])
 def test_child_and_parent_use_client_created_before_fork(fork, server, connect):
     program = """
@@ -257,6 +258,7 @@ until_sent()
 """
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     "kill_code", ["", "    reader.kill()\n    print(type(reader.value).__name__)\n"], ids=["", "killed"]
 )
@@ -328,6 +330,7 @@ ours.close(), theirs.close()
     assert fork(program) == "reply\n"
 
 
+@pytest.mark.one_in(3)
 def test_child_resolves_names_without_delay(fork, server):
     """A fork does not copy native threads, so the child must start its own resolver threads."""
     program = """
@@ -339,6 +342,7 @@ in_child(lambda: print(client.db.c.find_one({"_id": "child"})["_id"]))
     assert fork(program) == "child\n"
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("child_state", ["active", "idle"])
 def test_only_parent_reads_late_reply(fork, server, delayed_find, child_state):
     """The child closes its copy of the connection on which the late reply arrives, and does not read

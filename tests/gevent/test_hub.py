@@ -85,6 +85,7 @@ for wait in (lambda: WaitQueue().join().sleep(0.0003, TimeoutError), lambda: gev
 """
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "program",
     [CHECKPOINT_PROGRAM, WAKEUP_PROGRAM, LIMITS_PROGRAM],

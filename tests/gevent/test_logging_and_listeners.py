@@ -149,7 +149,7 @@ SCENARIOS = [
 ]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(("callback_kind", "callback_behavior", "disturbance"), SCENARIOS)
 def test_slow_or_failing_callback_loses_no_event_connection_or_session(
     deployment, callback_kind, callback_behavior, disturbance

@@ -219,7 +219,7 @@ BEHAVIOURS: dict[str, Callable[[ScriptedServer, str], None]] = {
 }
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.one_in(16)
 @pytest.mark.parametrize("behaviour", BEHAVIOURS.values(), ids=BEHAVIOURS.keys())
 @pytest.mark.parametrize("mechanism", CREDENTIALS)
 def test_authentication_discloses_no_secret(

@@ -27,6 +27,7 @@ def write_program(tmp_path: Path):
     return write
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("options", "patched"), [((), True), (("--no-patch",), False)])
 def test_command_runs_file_with_arguments(write_program, options, patched):
     completed = run_python("-W", "error", "-m", "gmongo", *options, write_program(PRINT_STATE), "-m", "--check", "x")
@@ -58,6 +59,7 @@ def test_pytest_with_warnings_as_errors_passes(tmp_path):
     assert "1 passed" in completed.stdout, completed.stdout + completed.stderr
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("arguments", [(), ("-m",), ("--unknown", "x.py")])
 def test_missing_program_or_unknown_option_prints_usage(arguments):
     completed = run_python("-m", "gmongo", *arguments)
@@ -103,6 +105,7 @@ def rows_of(request, tmp_path, monkeypatch):
     return read
 
 
+@pytest.mark.one_in(2)
 def test_check_reports_used_and_missing_names(write_program, rows_of):
     completed = run_python("-m", "gmongo", "--check", write_program(IMPORTS_PROGRAM))
     assert completed.returncode == 3
@@ -134,6 +137,7 @@ ATTRIBUTES_PROGRAM = """
 """
 
 
+@pytest.mark.one_in(2)
 def test_check_reports_missing_attributes_of_objects(write_program, rows_of):
     completed = run_python("-m", "gmongo", "--check", write_program(ATTRIBUTES_PROGRAM))
     assert completed.stdout == "[False, True, False, False, False, True, False, False]\n"
@@ -151,6 +155,7 @@ def test_check_reports_missing_attributes_of_objects(write_program, rows_of):
     assert "The check records the names that executed code reads from modules" in completed.stderr
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("ending", "status"),
     [("", 0), ("raise SystemExit(5)", 5), ("import pymongo.message", 1), ("raise KeyboardInterrupt", -2)],

@@ -134,6 +134,7 @@ LOGGER_NAMES_PROGRAM = """
 """
 
 
+@pytest.mark.one_in(4)
 @with_cases
 def test_logger_names_equal_names_of_pymongo(configuration, expected, uri):
     program = LOGGER_NAMES_PROGRAM.format(configuration=configuration)

@@ -333,6 +333,7 @@ def test_json_report_is_written_to_file(app_folder: Path) -> None:
     }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("last_statement", "status"),
     [("raise SystemExit(5)", 5), ("raise SystemExit('no more')", 1), ("1 / 0", 1), ("raise SystemExit", 0)],
