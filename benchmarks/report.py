@@ -12,7 +12,7 @@ from benchmarks.sheets import failures, sheets
 
 
 def print_tables(record: Record) -> None:
-    """Print all tables of a run as Markdown, the versions, and the failures."""
+    """Print the tables of a run as Markdown, and then the versions and the failures."""
     for sheet in sheets(record):
         print(f"### {sheet.title}", "", *markdown(sheet), "", sep="\n")
     print(", ".join(f"{name} {version}" for name, version in record.versions.items()))

@@ -136,14 +136,14 @@ class StartBarrier:
     """Barrier at which each greenlet waits after its warm-up, until the measurement starts."""
 
     def __init__(self, greenlet_count: int) -> None:
-        self._missing_count = greenlet_count
+        self._running_count = greenlet_count
         self._all_wait = Event()
         self._start = Event()
 
     def wait(self) -> None:
         """Wait until the measurement starts. Each greenlet calls `wait` after its warm-up."""
-        self._missing_count -= 1
-        if not self._missing_count:
+        self._running_count -= 1
+        if not self._running_count:
             self._all_wait.set()
         self._start.wait()
 

@@ -1,4 +1,4 @@
-"""Main job: a load test of a gunicorn web application that stores documents with gmongo.
+"""Load test of a gunicorn web application that stores documents with gmongo.
 
 ``python -m examples.main_job`` starts the application and simulates visitors, which post notes and
 read the notes again. At the end, the program prints the results. The exit status is 1 if a request

@@ -1173,10 +1173,10 @@ def aggregate_cursor(
     operation = Aggregate(
         context, target, pipeline, fields, collection._acknowledged, batch_size, decoding, raw=cursor_class._raw
     )
-    awaits = bool(pipeline) and "$changeStream" in pipeline[0]
-    options = (batch_size or 0, max_await_time_ms, fields.get("comment"), *timeouts, awaits, awaits)
+    is_stream = bool(pipeline) and "$changeStream" in pipeline[0]
+    options = (batch_size or 0, max_await_time_ms, fields.get("comment"), *timeouts, is_stream, is_stream)
     cursor = cursor_class._run(collection, operation, session, *options)
-    cursor._awaits = awaits
+    cursor._awaits = is_stream
     return cursor
 
 

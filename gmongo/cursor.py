@@ -219,7 +219,7 @@ class Cursor(Generic[DocumentType]):
     def _is_exhaust(self, session: SessionHandle) -> bool:
         """Return True if the server must send all batches without further ``getMore`` commands.
 
-        :raises InvalidOperation: the client has automatic encryption.
+        :raises InvalidOperation: the cursor has type ``EXHAUST``, and the client has automatic encryption.
         """
         if not self._flags & _EXHAUST:
             return False

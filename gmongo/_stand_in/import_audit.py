@@ -135,13 +135,14 @@ def _find_user_module(ignored_module: str) -> str | None:
     return None
 
 
-def write_report(record: ImportAudit, missing: dict[str, str], stream: TextIO) -> None:
+def write_report(record: ImportAudit, pymongo_names: dict[str, str], stream: TextIO) -> None:
     """Write a table of the used names, with the absent names first. Use :mod:`rich` if it is installed."""
-    title = f"process {os.getpid()} used {len(record.names)} names of pymongo and gridfs; {len(missing)} missing"
+    title = f"process {os.getpid()} used {len(record.names)} names of pymongo and gridfs; {len(pymongo_names)} missing"
     status = dict.fromkeys(record.placeholders, "placeholder")
-    status |= {name: "no" if name in missing else "not in PyMongo either" for name in record.absent}
-    names = sorted(record.names, key=lambda name: (name not in missing, name not in record.absent, name))
-    rows = [(missing.get(name, name), status.get(name, "yes"), _format_modules(record.names[name])) for name in names]
+    status |= {name: "no" if name in pymongo_names else "not in PyMongo either" for name in record.absent}
+    names = sorted(record.names, key=lambda name: (name not in pymongo_names, name not in record.absent, name))
+    pairs = [(name, pymongo_names.get(name, name)) for name in names]
+    rows = [(shown, status.get(name, "yes"), _format_modules(record.names[name])) for name, shown in pairs]
     try:
         from rich.console import Console
         from rich.table import Column, Table

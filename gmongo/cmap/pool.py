@@ -88,7 +88,7 @@ class Pool:
 
     @property
     def operation_count(self) -> int:
-        """Number of connections in use, draining or pending, plus the number of waiters, for server selection."""
+        """Number of connections in use, draining or pending, plus the number of waiting greenlets."""
         machine = self.machine
         return len(machine.in_use) + len(machine.draining) + len(machine.pending) + len(machine.queue.waiters)
 
@@ -295,7 +295,7 @@ class Pool:
         """
         is_closed = self.machine.state is PoolState.CLOSED
         if not is_closed and self._connection_options.load_balanced is (service_id is None):
-            raise InvalidOperation("clear requires a service_id behind a load balancer, and accepts none otherwise")
+            raise InvalidOperation("clear requires a service_id behind a load balancer, and otherwise refuses it")
         message = f"Connection to {address_text(self.address)} interrupted due to server monitor timeout"
         for connection in self.machine.clear(cause, service_id, interrupt):
             connection.interrupt(PoolClearedError(message, self.address))

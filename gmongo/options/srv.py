@@ -141,8 +141,8 @@ class SrvName:
     def _domain(self) -> str:
         """The domain that hosts in SRV records must have."""
         # The domain of a hostname with three or more labels omits the first label.
-        own_domain = self.hostname.partition(".")[2] if self.hostname.count(".") >= 2 else self.hostname
-        return self.allowed_suffix or own_domain
+        parent_domain = self.hostname.partition(".")[2] if self.hostname.count(".") >= 2 else self.hostname
+        return self.allowed_suffix or parent_domain
 
     def _describe_refusal(self, host: str) -> str:
         domain_or_validator = self._domain if self.host_validator is None else "srv_host_validator"

@@ -18,9 +18,9 @@ from rich.text import Text
 
 from gmongo import _clock
 from gmongo._documents import DocumentDict
-from gmongo.status.terminal import EVENTS, OPERATIONS, POOLS, SERVERS, SLOW, Order, headline, problems, table
+from gmongo.status.terminal import EVENTS, OPERATIONS, POOLS, SERVERS, SLOW_OPERATIONS, Order, headline, problems, table
 
-_PAGES = {"1": (SERVERS, POOLS), "2": (OPERATIONS,), "3": (SLOW,), "4": (EVENTS,)}
+_PAGES = {"1": (SERVERS, POOLS), "2": (OPERATIONS,), "3": (SLOW_OPERATIONS,), "4": (EVENTS,)}
 _SCROLL_STEPS = {"\x1b[A": -1, "k": -1, "\x1b[B": 1, "j": 1, "\x1b[5~": -10, "\x1b[6~": 10, " ": 10}
 _HELP = "1 pools 2 operations 3 slow 4 events  s sort r reverse ↑↓ scroll p pause q quit"
 _KEY_PATTERN = re.compile(r"\x1b\[[0-9;]*[A-Za-z~]|.", re.DOTALL)

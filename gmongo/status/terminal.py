@@ -165,7 +165,7 @@ _PHASE_LABELS = {
     "checkOut": "check-out",
     "backOff": "back-off",
 }
-SLOW = View(
+SLOW_OPERATIONS = View(
     "Slow operations",
     _rows_of_list("slow"),
     _make_columns(
@@ -193,7 +193,7 @@ EVENTS = View(
     ),
     Order("ago"),
 )
-VIEWS = (SERVERS, POOLS, OPERATIONS, SLOW, EVENTS)
+VIEWS = (SERVERS, POOLS, OPERATIONS, SLOW_OPERATIONS, EVENTS)
 
 
 _MAX_ROWS = 20

@@ -85,10 +85,10 @@ class Publisher:
         """Publish the state if this process has not yet published it. Return the seconds until the next fork check."""
         if self._process_id != os.getpid():
             self._process_id = os.getpid()
-            self._start_server()
+            self._open_state_socket()
         return _CHECK_INTERVAL
 
-    def _start_server(self) -> None:
+    def _open_state_socket(self) -> None:
         path = self._directory / f"{os.getpid()}{_SOCKET_SUFFIX}"
         temporary_path = path.with_suffix(".new")
         for each in (temporary_path, path):  # an earlier process with this process ID may have left these files

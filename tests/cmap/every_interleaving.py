@@ -41,7 +41,7 @@ class PoolLimits(NamedTuple):
     """Limits of an explored pool and of its check-outs, and the optional steps of the explorer.
 
     :param steps_allowed: the optional steps, a subset of :data:`ALL_OPTIONAL_STEPS`.
-    :param switch_events: the names of the events whose listeners let other greenlets run.
+    :param switching_event_names: the names of the events whose listeners let other greenlets run.
     """
 
     max_check_outs: int = 3
@@ -49,7 +49,7 @@ class PoolLimits(NamedTuple):
     min_pool_size: int = 2
     max_connecting: int = 1
     steps_allowed: frozenset[str] = ALL_OPTIONAL_STEPS
-    switch_events: frozenset[str] = frozenset()
+    switching_event_names: frozenset[str] = frozenset()
 
 
 class _Listener(ForwardingPoolListener):
@@ -57,8 +57,8 @@ class _Listener(ForwardingPoolListener):
     greenlets during some events.
     """
 
-    def __init__(self, switch_events: frozenset[str]) -> None:
-        self.switch_events = switch_events
+    def __init__(self, switching_event_names: frozenset[str]) -> None:
+        self.switching_event_names = switching_event_names
         self.event_counts: Counter[str] = Counter()
         self.last_state_event = ""  # the name of the last PoolReady, PoolCleared or PoolClosed event
         self.open_ids: set[int] = set()  # the IDs of the open connections
@@ -69,7 +69,7 @@ class _Listener(ForwardingPoolListener):
         self.event_counts[name] += 1
         self._check_order(name, getattr(event, "connection_id", 0))
         own_greenlet = getcurrent()
-        if name in self.switch_events and isinstance(own_greenlet, Task):
+        if name in self.switching_event_names and isinstance(own_greenlet, Task):
             callback = Scheduler.current.run_callback(own_greenlet.switch)
             try:
                 Scheduler.current.switch()
@@ -139,7 +139,7 @@ class PoolSystem:
         self.limits = limits
         self.scheduler = Scheduler()
         self.delivery = _RecordingDelivery()
-        self.listener = _Listener(limits.switch_events)
+        self.listener = _Listener(limits.switching_event_names)
         self.pool = Pool(
             _ADDRESS,
             PoolSettings(
@@ -194,7 +194,7 @@ class PoolSystem:
             self.requesters.append(task)
             connection = self.pool.check_out()
         self._check_queue_order(task)
-        if connection.error is not None and not connection.inherited and not self.limits.switch_events:
+        if connection.error is not None and not connection.inherited and not self.limits.switching_event_names:
             self.violations.append("a check-out gets a broken connection")
         self.in_use[task] = connection
         try:
@@ -399,7 +399,7 @@ class PoolSystem:
             yield "events are not delivered"
         if machine.state is PoolState.READY and machine.total < self.limits.min_pool_size:
             yield "minPoolSize is not reached"
-        if not self.forked and not self.limits.switch_events:
+        if not self.forked and not self.limits.switching_event_names:
             started_count, failed_count = counts["ConnectionCheckOutStarted"], counts["ConnectionCheckOutFailed"]
             if started_count != failed_count + counts["ConnectionCheckedOut"]:
                 yield "a check-out lacks its start event or its end event"

@@ -41,11 +41,11 @@ SWITCHING_LIMITS = PoolLimits(
     min_pool_size=0,
     max_connecting=1,
     steps_allowed=frozenset(("interrupt", "close")),
-    switch_events=frozenset(("ConnectionCreated", "ConnectionClosed", "ConnectionCheckedIn")),
+    switching_event_names=frozenset(("ConnectionCreated", "ConnectionClosed", "ConnectionCheckedIn")),
 )
 # One of two waiters receives the connection that the pool opens in the background.
 TWO_WAITERS = PoolLimits(3, 3, 1, 1, frozenset())
-BACKGROUND_LIMITS = PoolLimits(0, 1, 1, 1, frozenset(("clear",)), frozenset(("ConnectionClosed",)))
+ONLY_BACKGROUND_CONNECTIONS = PoolLimits(0, 1, 1, 1, frozenset(("clear",)), frozenset(("ConnectionClosed",)))
 
 
 @pytest.mark.one_in(3)
@@ -57,7 +57,7 @@ BACKGROUND_LIMITS = PoolLimits(0, 1, 1, 1, frozenset(("clear",)), frozenset(("Co
         (PoolLimits(3, 3, 3, 2, ALL_OPTIONAL_STEPS - {"broken", "clear interrupting"}), 6, 500),
         (SWITCHING_LIMITS, 8, 1000),
         (TWO_WAITERS, 9, 50),
-        (BACKGROUND_LIMITS, 14, 100),
+        (ONLY_BACKGROUND_CONNECTIONS, 14, 100),
     ],
 )
 def test_interleavings_violate_no_invariant(

@@ -79,7 +79,7 @@ class Outcome(NamedTuple):
     :ivar returned: The returned value.
     :ivar error: The raised error, or None.
     :ivar commands: The commands that the call has sent.
-    :ivar documents: The documents that the databases of all calls contain after the call.
+    :ivar documents: The documents after the call, in all databases that calls have used.
     """
 
     returned: Any

@@ -103,8 +103,8 @@ def _has_additional_retry_label(theirs: Any, ours: Any) -> bool:
 
 
 def _differs_by_any_successful(theirs: Any, ours: Any) -> bool:
-    """Return True if only PyMongo reports a successful write, although the first write of an ordered
-    bulk failed.
+    """Return True if only PyMongo reports a successful write. PyMongo does so if the first write of an
+    ordered bulk failed.
     """
     if isinstance(theirs, DriverObject):
         return theirs.kind == "ClientBulkWriteResult" and bool(ours == ("NoneType", None))

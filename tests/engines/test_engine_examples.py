@@ -1,4 +1,4 @@
-"""Tests that run the examples of gmongo on each engine."""
+"""Run programs of ``examples`` on each engine, a server other than MongoDB's own."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class ResourceGrowth:
         """Return for each resource its rise since the warm-up, and the standard error of the rise.
 
         The rise of memory is relative: a fraction of the memory at the end of the warm-up. The
-        standard error includes the autocorrelation of the residuals.
+        standard error is corrected for the autocorrelation of the residuals.
         """
         steps_after_warm_up = self.steps[int(len(self.steps) * _WARM_UP_SHARE) :]
         steps = range(len(steps_after_warm_up))

@@ -13,8 +13,7 @@ pytest.importorskip("rich")
 from rich.console import Console
 
 from gmongo.status.screen import Screen
-from gmongo.status.terminal import EVENTS, OPERATIONS, POOLS, SERVERS, VIEWS, View, duration, overview
-from gmongo.status.terminal import SLOW as SLOW_VIEW
+from gmongo.status.terminal import EVENTS, OPERATIONS, POOLS, SERVERS, SLOW_OPERATIONS, VIEWS, View, duration, overview
 from tests.status.states import EVENT, OPERATION, POOL, SERVER, SLOW_ENTRY, UNKNOWN_SERVER, client, silent_state, state
 
 SECOND_UNKNOWN_SERVER = {**UNKNOWN_SERVER, "address": "h:2"}
@@ -58,9 +57,9 @@ def test_views_show_operation_slow_operation_and_event() -> None:
     # The view omits the network time, which is below 1 % of the duration.
     duration_parts = "check-out 200.0 ms, server 98.0 ms"
     slow = ["12", "1.0 s", "300.0 ms", "find shop.orders", "h:1", "1", duration_parts, "NetworkTimeout"]
-    assert view_cells(SLOW_VIEW, states) == [slow]
+    assert view_cells(SLOW_OPERATIONS, states) == [slow]
     for driver_ms, has_driver_time in ((3.0, False), (3.02, True)):
-        ((*_, shown, _),) = view_cells(SLOW_VIEW, state(client(slow=[{**SLOW_ENTRY, "driverMS": driver_ms}])))
+        ((*_, shown, _),) = view_cells(SLOW_OPERATIONS, state(client(slow=[{**SLOW_ENTRY, "driverMS": driver_ms}])))
         assert (shown == f"{duration_parts}, driver 3.0 ms") is has_driver_time
     assert view_cells(EVENTS, states) == [["12", "61.0 s", "elected primary", "2", "h:1", "gone"]]
 

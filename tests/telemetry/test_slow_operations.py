@@ -106,7 +106,7 @@ def test_failed_attempt_on_pinned_connection_logs_no_wait(caplog: Any) -> None:
 
 
 @pytest.mark.real_time
-def test_decoding_of_large_reply_is_part_of_logged_duration(connect_with_slow_log: Connect, caplog: Any) -> None:
+def test_decoding_of_reply_below_64_kb_is_part_of_logged_duration(connect_with_slow_log: Connect, caplog: Any) -> None:
     client = connect_with_slow_log(0)
     client.shop.orders.insert_one({"_id": 1, "many": [{"n": n} for n in range(2000)]})  # smaller than 64 KB
     caplog.clear()

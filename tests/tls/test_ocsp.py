@@ -216,8 +216,8 @@ def check_without_server(authority, certified, staple):
 # Tests of responders
 
 
-def send_endless_response(sock, first_bytes=b""):
-    sock.sendall(b"HTTP/1.1 200 OK\r\n" + first_bytes)
+def send_endless_response(sock, header=b""):
+    sock.sendall(b"HTTP/1.1 200 OK\r\n" + header)
     while True:
         sock.sendall(b"x" * 65536)
 

@@ -30,7 +30,7 @@ class Cursor:
     capped = False
     awaits = False
 
-    def __init__(self, namespace: str, documents: list[Document], limit_reached: bool = False) -> None:
+    def __init__(self, namespace: str, documents: list[Document], query_limit_reached: bool = False) -> None:
         self.id = 0
         self.namespace = namespace
         self.member = ""
@@ -44,7 +44,7 @@ class Cursor:
         self.snapshot: Timestamp | None = None
         self._documents = documents
         self._next_index = 0
-        self._limit_reached = limit_reached
+        self._query_limit_reached = query_limit_reached
         self.is_lost = False
 
     def read_batch(self, limit: int | None, pace: Pace) -> list[Document]:
@@ -54,7 +54,7 @@ class Cursor:
         self._next_index += len(batch)
         if self._next_index == len(self._documents):
             is_below_limit = limit is None or len(batch) < limit
-            self.finished = is_below_limit or self._limit_reached
+            self.finished = is_below_limit or self._query_limit_reached
         return batch
 
     def matches_namespace(self, namespace: str) -> bool:

@@ -1,4 +1,4 @@
-"""Interrupt long computations, to switch to other greenlets and to check for timeouts and kills."""
+"""Pause long computations, to switch to other greenlets and to check for timeouts and kills."""
 
 from __future__ import annotations
 

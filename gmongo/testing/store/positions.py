@@ -31,7 +31,7 @@ def find_matched_index(
     for condition_path, _ in _find_conditions(query):
         parts = condition_path.split(".")
         if any(isinstance(find_value(document, parts[:length]), list) for length in range(1, len(parts) + 1)):
-            raise malformed(f"a positional operator for {path} that no element matches, with a condition on an array")
+            raise malformed(f"the positional operator in {path}, because no array element matches the condition")
     return None
 
 

@@ -68,14 +68,14 @@ def run_find(context: CommandContext, collection: Collection | None) -> tuple[li
     if score is not None and (body.get("hint") or "$natural" in (body.get("sort") or {})):
         raise bad_value("text expression not allowed with a hint or a natural order")
     if score is not None and not body.get("sort"):
-        raise not_supported("a text search beyond English words", "without a sort")
+        raise not_supported("an unsupported text search", "without a sort")
     project = compile_projection(body.get("projection"), query, variables, score)
     collation = context.collation(collection)
     records = find_matches(context, collection, query, collation)
     skip, limit = to_long(body.get("skip") or 0), abs(to_long(body.get("limit") or 0))
     max_count = skip + limit if limit else None
     if collection is not None and (body.get("min") or body.get("max")):
-        index = _find_bounded_index(collection, body)
+        index = _require_hinted_index(collection, body)
         records = sort_records(_select_within_bounds(index, records, body), index.keys, index.collation, context.pace)
     records = sort_records(records, body.get("sort"), collation, context.pace, score)
     selected = islice(records, skip, None if max_count is None else min(max_count, sys.maxsize))
@@ -129,7 +129,7 @@ def find_used_index(context: CommandContext, collection: Collection | None, quer
     return find_sorting_index(collection.indexes.values(), context.body.get("sort") or {})
 
 
-def _find_bounded_index(collection: Collection | None, body: Document) -> Index:
+def _require_hinted_index(collection: Collection | None, body: Document) -> Index:
     """Return the hinted index of a ``find`` with ``min`` or ``max``. Require the hint."""
     index = find_hint_index(collection, body.get("hint")) if collection else None
     bounds = [bound for bound in (body.get("min"), body.get("max")) if bound]

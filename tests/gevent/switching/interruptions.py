@@ -107,7 +107,7 @@ class RunningTimeouts:
 
 
 class ReportingGreenlet(gevent.Greenlet):  # type: ignore[misc]
-    """Class of driver greenlets in the tests. Each greenlet calls ``on_start`` at its start."""
+    """Class of driver greenlets in the tests. ``start()`` calls ``on_start`` in the starting greenlet."""
 
     on_start: Callable[[gevent.Greenlet[..., Any]], None] | None = None
 

@@ -32,7 +32,7 @@ class Case:
     :param file: the name of the data file, without the ending.
     :param fields: ``name``, ``documents`` (documents of the collection ``cases``), ``others``
         (documents of the collection ``others``), ``run`` (the commands) and ``answers`` (one for each
-        command). ``server`` is the version of the server that gave the answers. Otherwise,
+        command). If a server gave the answers, ``server`` is its version. Otherwise,
         ``documented`` names a page of the manual or a source file of MongoDB. ``since`` is the first
         server version with these answers.
     """

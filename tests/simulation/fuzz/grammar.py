@@ -18,8 +18,8 @@ _REPEAT_COUNTS = {"*": (0, 1, 2, 3), "...": (1, 2, 2, 3)}
 class Grammar:
     """A generator of random values from the rules in ``grammar.json``. A rule is a list of alternatives.
 
-    A random alternative of a rule replaces the text ``<rule>``. In a longer text, such as
-    ``$<rule>``, the text of the alternative replaces ``<rule>``. In a list, zero to three
+    A random alternative of a rule replaces a string ``<rule>``. If ``<rule>`` is only a part of a
+    string, such as ``$<rule>``, the alternative must be a text. In a list, zero to three
     alternatives replace ``<rule>*``, and one to three alternatives replace ``<rule>...``. A field
     ``name?`` occurs in a third of the documents, and a field ``name?2`` in three quarters. A field
     ``+`` stands for the fields of its value. If the values of ``+`` fields are lists, a list of all

@@ -1,6 +1,7 @@
 """Simulated deployments on which the official cases run.
 
-In real time, cases with equal settings share a deployment. The first case starts the deployment.
+Cases with equal settings share a deployment, which the first case starts. A case in virtual time has
+its own deployment.
 """
 
 from __future__ import annotations

@@ -93,14 +93,14 @@ def create_named_operator(required: str, optional: str, function: Callable[..., 
 def require_type(type_: type, value: Any) -> Any:
     """Check that a value has a type, and return the value."""
     if not isinstance(value, type_) or (type_ is str and type(value) is not str):
-        raise failed_expression(f"an operand has the wrong type {type_name(value)}")
+        raise failed_expression(f"an operand of type {type_name(value)} is not allowed")
     return value
 
 
 def require_number(value: Any) -> Any:
     """Check that a value is a number, and return the value."""
     if not is_number(value):
-        raise failed_expression(f"an operand has the wrong type {type_name(value)}")
+        raise failed_expression(f"an operand of type {type_name(value)} is not allowed")
     return value
 
 
