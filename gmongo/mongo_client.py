@@ -194,7 +194,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     *Documents* (see :class:`bson.codec_options.CodecOptions`):
 
-    - ``uuidRepresentation``: the encoding of UUIDs. ``"unspecified"`` (the default) encodes no UUIDs.
+    - ``uuidRepresentation``: the encoding of UUIDs. ``"unspecified"`` (the default) refuses UUIDs.
     - ``unicode_decode_error_handler``: the treatment of strings that are not valid UTF-8: ``"strict"`` (the default),
       ``"replace"`` or ``"ignore"``.
     - ``datetime_conversion``: the Python type of decoded datetimes. The default is ``"DATETIME"``.
@@ -517,7 +517,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         The property waits until the client has discovered a writable server.
 
         :raises InvalidOperation: the client knows several mongos servers.
-        :raises ServerSelectionTimeoutError: the client found no writable server in time.
+        :raises ServerSelectionTimeoutError: no writable server within ``serverSelectionTimeoutMS`` or ``timeoutMS``.
         """
         server = self._topology.select_server(WRITABLE, "address")
         topology_type = self._topology.description.topology_type

@@ -28,7 +28,7 @@ class ServerApi:
         MongoClient(server_api=ServerApi("1", strict=True))
 
     The object is immutable. The driver does not send a flag that is None. Specification: Stable API.
-    ``python -m gmongo.stable_api`` lists the commands of a program that are outside of version 1.
+    ``python -m gmongo.stable_api`` lists the features of a program that are outside of version 1.
 
     :param version: the version: a value of :class:`ServerApiVersion`.
     :param strict: True lets the server reject commands that do not belong to the version; None (the

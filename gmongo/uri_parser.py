@@ -79,8 +79,8 @@ def split_options(opts: str, validate: bool = True, warn: bool = False, normaliz
     :param normalize: True (the default) replaces aliases by the canonical names, for example ``ssl`` by ``tls``.
     :returns: a case-insensitive mapping of the options. Times are in seconds, except localThresholdMS and wTimeoutMS.
     :raises gmongo.errors.InvalidURI: `opts` is malformed, or contains options that exclude each other.
-    :raises gmongo.errors.ConfigurationError: an option is unknown.
-    :raises ValueError: an option rejects a value. The exception is also a ConfigurationError.
+    :raises gmongo.errors.ConfigurationError: an option is unknown, and `warn` is False.
+    :raises ValueError: an option rejects a value, and `warn` does not ignore the value. Also a ConfigurationError.
     """
     return _CaseInsensitiveOptions(query.split_options(opts, validate, warn, normalize))
 
@@ -91,8 +91,8 @@ def validate_options(opts: Document, warn: bool = False) -> DocumentDict:
     :param opts: a mapping of option names to values. The names are not case-sensitive. Values may be strings.
     :param warn: True ignores invalid options, except security options, with a warning; False by default.
     :returns: a mapping of lower-case names to values. Times are in seconds, except localThresholdMS and wTimeoutMS.
-    :raises gmongo.errors.ConfigurationError: an option is unknown.
-    :raises ValueError: an option rejects a value. The exception is also a ConfigurationError.
+    :raises gmongo.errors.ConfigurationError: an option is unknown, and `warn` is False.
+    :raises ValueError: an option rejects a value, and `warn` does not ignore the value. Also a ConfigurationError.
     """
     return dict(query.validated(opts, warn))
 

@@ -53,8 +53,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 # Hypothesis has no deadline, because the duration of an example depends on the machine.
-settings.register_profile("any machine", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any machine")
+settings.register_profile("long", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("default", settings.get_profile("long"), max_examples=40)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("default" if config.getoption("--tier") == "default" else "long")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

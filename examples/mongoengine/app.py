@@ -31,7 +31,7 @@ class Author(Document):
     """Author of posts."""
 
     name = StringField(required=True, unique=True, max_length=40)
-    post_count = IntField(default=0)
+    post_count = IntField(db_field="posts", default=0)
 
 
 class Comment(EmbeddedDocument):

@@ -106,7 +106,7 @@ class ServerConnection:
         return self.progress.has_result(transport)
 
     def may_be_closed(self) -> bool:
-        """Return True if the server has closed this idle connection or has sent unexpected bytes."""
+        """Return True if the server closed this idle connection or sent unexpected bytes. Do not switch greenlets."""
         return self._transport is not None and self._transport.has_arrived()
 
     def store_hello(self, hello: Hello, compressor: Compressor | None) -> None:

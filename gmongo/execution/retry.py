@@ -31,7 +31,7 @@ MAX_BACKOFF = 10.0  # seconds
 
 
 def backoff(retry_count: int, base: float, jitter: float) -> float:
-    """Return the backoff in seconds (BP-20 to BP-25). `retry_count` counts only earlier retries."""
+    """Return the backoff in seconds (BP-20 to BP-25). Each earlier retry doubles the maximum `base`."""
     return jitter * min(MAX_BACKOFF, base * 2.0**retry_count)
 
 

@@ -112,7 +112,7 @@ class EmbeddedDatabase:
 
         :raises EmbeddedDatabaseError: the server is not installed, does not run on this machine, is
             running already, ended, or is not ready in time. In the last two cases, the error message
-            shows the server's last output. A failed start leaves no process and no temporary folder.
+            shows the server's last output, and no process and no temporary folder remains.
         """
         if self._server is not None:
             raise EmbeddedDatabaseError("the embedded database is started already")

@@ -101,9 +101,9 @@ class EmbeddedReplicaSet:
         """Start all members, initiate the replica set, create the users, and wait for a primary and secondaries.
 
         :raises EmbeddedDatabaseError: no usable `mongod` is installed, the replica set is running
-            already, a member ended, or the members elected no primary in time.
-            If a member ended, the error message contains the last lines of the
-            member's log. A failed start leaves no process and no temporary folder.
+            already, a member ended, or the members elected no primary in time. If a member ended, the
+            error message contains the last lines of the member's log. Except in a running replica
+            set, a failed start leaves no process and no temporary folder.
         """
         if self.members:
             raise EmbeddedDatabaseError("the replica set is running already")

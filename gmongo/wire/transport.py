@@ -98,7 +98,7 @@ class Transport:
         return True
 
     def is_connected(self) -> bool:
-        """Return True if the connection is complete. After a failure, raise TransportError."""
+        """Return True if the connection is complete, or raise TransportError. Do not switch greenlets."""
         self._raise_failure(self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR))
         return self.has_peer()
 

@@ -34,7 +34,7 @@ def _marks(call: Call) -> list[pytest.MarkDecorator]:
     return [*marks, fails_before_pymongo(call.since)] if call.since else marks
 
 
-@pytest.mark.one_in(10)
+@pytest.mark.one_in(16)
 @_parametrized(_CALLS)
 @only_on("simulation", *EXTERNAL_SERVERS)
 def test_call_has_outcome_of_pymongo(runner: CallRunner, call: Call) -> None:

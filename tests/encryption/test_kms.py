@@ -234,7 +234,6 @@ def test_gevent_timeout_in_kms_request_is_raised_unchanged(open_encryption, kms)
         assert caught.value is limit or str(caught.value) == "custom"
 
 
-@pytest.mark.one_in(2)
 def test_kill_at_any_time_of_kms_request_leaks_no_connection_and_no_greenlet(open_encryption, kms):
     """Kill greenlets that send requests to a KMS.
 

@@ -194,6 +194,7 @@ def assert_immediate_end(greenlet: gevent.Greenlet, interrupt: Callable[[gevent.
     sleeping_greenlet.kill()
 
 
+@pytest.mark.one_in(4)
 @with_each_interruption
 @pytest.mark.parametrize("record_type", ["SRV", "TXT"])
 def test_client_creation_ends_immediately_if_interrupted(name_server, interrupt, record_type):

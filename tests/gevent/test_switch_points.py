@@ -115,7 +115,7 @@ def test_kill_of_new_driver_greenlet_loses_nothing(scenario, real_deployment):
     assert thrown_count == switch_count
 
 
-@pytest.mark.one_in(30)
+@pytest.mark.one_in(50)
 @with_kinds(*INTERRUPTION_KINDS)
 @with_scenarios(SCENARIOS)
 def test_interruption_at_any_switch_loses_nothing(scenario, kind, real_deployment):
@@ -128,7 +128,7 @@ def test_interruption_at_any_switch_loses_nothing(scenario, kind, real_deploymen
 
 # The driver catches and logs an Exception that is thrown in a listener. The next two tests therefore
 # throw only errors that are no Exceptions.
-@pytest.mark.one_in(16)
+@pytest.mark.one_in(40)
 @with_kinds(KILL, *LONG_KINDS)
 @with_scenarios([scenario for scenario in SCENARIOS if not scenario.interrupts_driver])
 def test_interruption_loses_nothing_with_switching_listeners(scenario, kind, real_deployment):

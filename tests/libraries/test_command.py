@@ -27,7 +27,6 @@ def write_program(tmp_path: Path):
     return write
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("options", "patched"), [((), True), (("--no-patch",), False)])
 def test_command_runs_file_with_arguments(write_program, options, patched):
     completed = run_python("-W", "error", "-m", "gmongo", *options, write_program(PRINT_STATE), "-m", "--check", "x")
@@ -59,7 +58,7 @@ def test_pytest_with_warnings_as_errors_passes(tmp_path):
     assert "1 passed" in completed.stdout, completed.stdout + completed.stderr
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("arguments", [(), ("-m",), ("--unknown", "x.py")])
 def test_missing_program_or_unknown_option_prints_usage(arguments):
     completed = run_python("-m", "gmongo", *arguments)
@@ -105,7 +104,7 @@ def rows_of(request, tmp_path, monkeypatch):
     return read
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 def test_check_reports_used_and_missing_names(write_program, rows_of):
     completed = run_python("-m", "gmongo", "--check", write_program(IMPORTS_PROGRAM))
     assert completed.returncode == 3
@@ -137,7 +136,7 @@ ATTRIBUTES_PROGRAM = """
 """
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 def test_check_reports_missing_attributes_of_objects(write_program, rows_of):
     completed = run_python("-m", "gmongo", "--check", write_program(ATTRIBUTES_PROGRAM))
     assert completed.stdout == "[False, True, False, False, False, True, False, False]\n"

@@ -1,8 +1,8 @@
 """Official tests in the unified test format on simulated deployments.
 
-A hash of the case name selects one topology for each case of fast suites, and for half of the cases
-of slow suites. The default tier runs a third of these pairs of case and topology. The long tier runs
-all other pairs. ``tests/spec/unified/skips.py`` lists the cases that do not pass.
+The default tier runs an eighth of the cases of fast suites, and a sixteenth of the cases of slow suites,
+each on one topology. The long tier runs all other pairs of case and topology. In CI, most cases run on
+`mongod`. ``tests/spec/unified/skips.py`` lists the cases that do not pass.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def cases_of(file: SpecFile, tiers: Set[str]) -> Iterator[Any]:
         elif "skipReason" in case:
             yield skipped_case(file, index, name, f"{SKIPPED_BY_TEST}: {case['skipReason']}")
         else:
-            divisor = 2 if file.id.startswith(_SLOW_FOLDERS) else 1
+            divisor = 16 if file.id.startswith(_SLOW_FOLDERS) else 8
             default_setting = dict(enumerate(possible)).get(crc32(name.encode()) % (divisor * len(possible)))
             chosen = [setting for setting in possible if ("default" if setting is default_setting else "long") in tiers]
             words = entity_words | words_of(case) if chosen else entity_words
@@ -102,7 +102,6 @@ def needs_virtual_time(file: SpecFile) -> bool:
     return bool(words & _WAITING_WORDS) and not words & _REAL_TIME_WORDS
 
 
-@pytest.mark.one_in(6)  # CI runs most other cases on mongod
 def test_official_case_passes(file: SpecFile, index: int, setting: Setting, deployments: Deployments) -> None:
     content = read_valid_content(file)
     document = deepcopy({**content, "tests": content["tests"][index : index + 1]})

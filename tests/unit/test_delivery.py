@@ -69,7 +69,6 @@ class BlockingListener:
         self._gate.set()
 
 
-@pytest.mark.one_in(4)
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("kill_point", ["before start", "inside listener"])
 def test_killed_substitute_of_delivering_greenlet_is_replaced(delivery: Delivery, count: int, kill_point: str) -> None:

@@ -17,13 +17,14 @@ from tests.support.wait import eventually
 _NativeThread = monkey.get_original("threading", "Thread")
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def gate() -> Iterator[threading.Event]:
-    earlier_jobs = set(_native_threads._jobs.running)  # such as slow name lookups of earlier tests
+    for jobs in (_native_threads._jobs.running, _native_threads._jobs.watched):
+        jobs.clear()  # slow name lookups of earlier tests may still run
     gate = threading.Event()
     yield gate
     gate.set()
-    eventually(lambda: not _native_threads._jobs.running - earlier_jobs)
+    eventually(lambda: not _native_threads._jobs.running)
 
 
 def count_active_watchers() -> int:
@@ -50,13 +51,13 @@ def test_run_in_native_thread_returns_exception_of_job(capfd: pytest.CaptureFixt
 
 @pytest.mark.parametrize("ref", [True, False])
 def test_waiting_job_keeps_event_loop_alive_only_with_ref(gate: threading.Event, ref: bool) -> None:
-    watcher_count, earlier_jobs = count_active_watchers(), set(_native_threads._jobs.running)
+    watcher_count = count_active_watchers()
     waiter = gevent.spawn(run_in_native_thread, gate.wait, ref)
     gevent.sleep(0)
     assert count_active_watchers() - watcher_count == ref
     waiter.kill()
     assert count_active_watchers() == watcher_count
-    assert len(_native_threads._jobs.running - earlier_jobs) == 1  # the native thread still runs the job
+    assert len(_native_threads._jobs.running) == 1  # the native thread still runs the job
 
 
 def test_abandoned_job_ends_without_error(gate: threading.Event) -> None:

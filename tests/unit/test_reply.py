@@ -12,7 +12,7 @@ from bson import Binary, Code, DBRef, Decimal128, Int64, MaxKey, MinKey, ObjectI
 from bson.codec_options import CodecOptions, TypeCodec, TypeRegistry
 from bson.raw_bson import RawBSONDocument
 from bson.son import SON
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gmongo.errors import ProtocolError
@@ -168,7 +168,6 @@ def test_truncated_reply_raises_documented_error():
             decode_whole_reply(body[:size])
 
 
-@settings(max_examples=150)
 @given(batches, st.floats(0, 1), st.one_of(st.integers(-(2**31), 2**31 - 1), st.integers(-3, 400)))
 @example([{}, {}, {}, {}], 0.69, -1)
 def test_overwritten_length_raises_only_documented_errors(batch, relative_position, length):
@@ -180,7 +179,6 @@ def test_overwritten_length_raises_only_documented_errors(batch, relative_positi
         pass
 
 
-@settings(max_examples=150)
 @given(st.binary(max_size=60))
 def test_random_bytes_in_reply_raise_only_documented_errors(random_bytes):
     body = bytearray(reply_with([{"a": 1}]))

@@ -91,7 +91,7 @@ class Index:
     def _check_kinds(self, document: Document) -> None:
         """Check a document for an index with text, hashed or geospatial fields."""
         if "text" in self._kinds.values() and _has_language_field(document):
-            raise not_supported("an unsupported text search", "field language")
+            raise not_supported("a text search beyond plain English words", "field language")
         for path, kind in self._kinds.items():
             if kind == "hashed":
                 self._check_no_array(document)

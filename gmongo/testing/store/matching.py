@@ -97,7 +97,7 @@ def _compile_list(name: str, queries: Any, scope: Scope) -> list[Clause]:
     if not isinstance(queries, list) or not queries:
         raise bad_value(f"{name} must be a nonempty array")
     if name != "$and" and any(find_search(query) is not None for query in queries):
-        raise not_supported("an unsupported text search", name)
+        raise not_supported("a text search beyond plain English words", name)
     return [compile_query(query, scope) for query in queries]
 
 

@@ -68,7 +68,7 @@ def run_find(context: CommandContext, collection: Collection | None) -> tuple[li
     if score is not None and (body.get("hint") or "$natural" in (body.get("sort") or {})):
         raise bad_value("text expression not allowed with a hint or a natural order")
     if score is not None and not body.get("sort"):
-        raise not_supported("an unsupported text search", "without a sort")
+        raise not_supported("a text search beyond plain English words", "without a sort")
     project = compile_projection(body.get("projection"), query, variables, score)
     collation = context.collation(collection)
     records = find_matches(context, collection, query, collation)

@@ -34,23 +34,23 @@ class TextSearch:
     def __init__(self, spec: Any, index_options: Mapping[str, Any] | None) -> None:
         search = spec.get("$search") if isinstance(spec, dict) and len(spec) == 1 else None
         if type(search) is not str or not _PLAIN_TEXT_PATTERN.fullmatch(search):
-            raise not_supported("an unsupported text search", repr(spec))
+            raise not_supported("a text search beyond plain English words", repr(spec))
         if index_options is None:
             raise index_not_found("text index required for $text query")
         refused_options = set(index_options) - _PLAIN_INDEX_OPTIONS
         is_plain = index_options["default_language"] == "english" and set(index_options["weights"].values()) == {1}
         if refused_options or not is_plain or "$**" in index_options["weights"]:
-            raise not_supported("an unsupported text search", "options of the text index")
+            raise not_supported("a text search beyond plain English words", "options of the text index")
         self._paths = [path.split(".") for path in index_options["weights"]]
         self._words = {word for word in search.lower().split() if word not in _STOP_WORDS}
         for word in self._words:
             if word[-1] not in _FINAL_STEM_LETTERS or word.endswith("ism"):
-                raise not_supported("an unsupported text search", f"the stem of {word}")
+                raise not_supported("a text search beyond plain English words", f"the stem of {word}")
 
     def score(self, document: Any) -> float | None:
         """Return the score of a document. Return None if the document contains no search word."""
         if "language" in document:
-            raise not_supported("an unsupported text search", "field language")
+            raise not_supported("a text search beyond plain English words", "field language")
         values = [value for path in self._paths for value in find_values(document, path)]
         texts = [item for value in values for item in (value if isinstance(value, list) else [value])]
         scores = [score for text in texts if type(text) is str for score in self._scores(text)]
@@ -59,11 +59,11 @@ class TextSearch:
     def _scores(self, text: str) -> list[float]:
         """Return the scores of the search words that the text contains."""
         if "'" in text:
-            raise not_supported("an unsupported text search", "an apostrophe")
+            raise not_supported("a text search beyond plain English words", "an apostrophe")
         words = [word for word in _WORD_PATTERN.findall(text.lower()) if word not in _STOP_WORDS]
         for word in self._words:
             if any(other != word and _may_share_stem(word, other) for other in words):
-                raise not_supported("an unsupported text search", f"the stem of {word}")
+                raise not_supported("a text search beyond plain English words", f"the stem of {word}")
         counts = {word: words.count(word) for word in self._words if word in words}
         return [
             (2 - 0.5 ** (count - 1)) * (0.5 * count / len(words) + 0.5) * (1.1 if text.lower() == word else 1)
