@@ -67,10 +67,10 @@ class Run(NamedTuple):
 CI_RUNS = (
     Run("official and prose tests, replica set of 3", 3, _OFFICIAL_OPTIONS),
     Run("official and prose tests, standalone", 0, _OFFICIAL_OPTIONS),
-    Run("tests of the API, replica set of 1", 1, ("tests/api",)),
+    Run("tests of the API, replica set of 1", 1, ("tests/api", "--tier", "all")),
     Run("recorded answers, replica set of 1", 1, (_ANSWERS_MODULE,)),
     Run("random commands, replica set of 1", 1, (_FUZZ_MODULE, "--seconds", "60")),
-    Run("comparison with PyMongo, replica set of 1", 1, ("tests/differential", "-k", "MONGODB_URI")),
+    Run("comparison with PyMongo, replica set of 1", 1, ("tests/differential", "-k", "MONGODB_URI", "--tier", "all")),
 )
 LONG_RUNS = (
     *CI_RUNS,
