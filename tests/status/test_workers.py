@@ -104,7 +104,7 @@ def test_each_forked_worker_publishes_own_state(tmp_path: Path, deployment: Any,
 
 @pytest.mark.usefixtures("long_reply_timeout")
 def test_socket_directory_is_accessible_only_to_user_of_process(tmp_path: Path) -> None:
-    directory = tmp_path / "states"
+    directory = tmp_path / "missing parent" / "states"
     publish(directory)
     publish(directory)  # a second call has no effect
     path = eventually(lambda: next(directory.glob("*.sock"), None))
