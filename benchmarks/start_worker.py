@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.worker import open_client, patch_if_pymongo
 
-#: The number is large, because the first of the further clients use memory that the import left free.
+#: The number is large, because the first few clients reuse memory that the import has freed.
 FURTHER_CLIENT_COUNT = 100
 #: Seconds that :func:`settled_resident_memory` waits, so that the monitors can connect.
 SETTLE_SECONDS = 0.3

@@ -31,7 +31,7 @@ class Login(ABC):
 
     @abstractmethod
     def authenticate_again(self, run: Run, seconds: float | None) -> None:
-        """Authenticate the connection again, because the server requires reauthentication."""
+        """Authenticate the connection, for the first time by default, and if the server requires reauthentication."""
 
 
 class PlainConversation(SaslConversation):

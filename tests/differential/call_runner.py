@@ -106,7 +106,7 @@ class Call(NamedTuple):
 
 
 def read_calls(path: Path) -> Iterator[Call]:
-    """Yield the rows of a file. Empty lines separate rows.
+    """Yield the calls in a file. Empty lines separate the calls.
 
     The comment ``# since PyMongo`` names the first version of PyMongo whose outcome equals gmongo's
     outcome.

@@ -22,8 +22,7 @@ class Verdict(Enum):
 
 
 class Attribution(NamedTuple):
-    """Verdict about a row of the table of calls, with the outcomes of PyMongo (`theirs`) and gmongo
-    (`ours`).
+    """Result for a row of the table of calls: a verdict, and the outcomes of PyMongo (`theirs`) and gmongo (`ours`).
 
     :param reason: Reason why the row is skipped, or an empty text.
     """

@@ -1,6 +1,6 @@
 """Tests with 1,000 greenlets that wait for a primary.
 
-Topology changes wake the greenlets in the order of their arrival. After the outage, the client has
+Topology changes wake the greenlets in the order in which the greenlets began to wait. After the outage, the client has
 at most ``maxConnecting`` concurrent handshakes.
 """
 

@@ -22,7 +22,7 @@ EARLY = "early"  # Throw in a callback of the hub while the greenlet waits, as `
 LATE = "late"  # Throw when the hub wakes the greenlet, after the awaited event.
 SPAWN = "spawn"  # Throw into a new driver greenlet before its first switch.
 
-ENTER = "enter"  # Throw no error, but start a second greenlet that uses the same object.
+ENTER = "enter"  # Throw no error, but start a second greenlet that uses the object of the first greenlet.
 
 
 class ApplicationError(TimeoutError):
