@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from traceback import walk_tb
-from typing import ParamSpec, TypeVar
+from typing import TypeVar, cast
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
+_Function = TypeVar("_Function", bound=Callable[..., object])  # with a ParamSpec, mypy ignores default types
 
 # Packages whose functions receive secrets. Frames of the application keep their local variables.
 _PACKAGES_WITH_SECRETS = frozenset({"bson", "gevent", "gmongo", "http", "pymongocrypt", "ssl", "urllib"})
 
 
-def clears_locals(function: Callable[_P, _R]) -> Callable[_P, _R]:
+def clears_locals(function: _Function) -> _Function:
     """Decorate a function: clear local variables of `_PACKAGES_WITH_SECRETS` in the tracebacks of its exceptions."""
 
     @wraps(function)
-    def call(*arguments: _P.args, **named: _P.kwargs) -> _R:
+    def call(*arguments: object, **named: object) -> object:
         try:
             return function(*arguments, **named)
         except BaseException as error:
@@ -26,7 +25,7 @@ def clears_locals(function: Callable[_P, _R]) -> Callable[_P, _R]:
             _clear_locals(error)
             raise
 
-    return call
+    return cast("_Function", call)
 
 
 def _clear_locals(error: BaseException) -> None:
