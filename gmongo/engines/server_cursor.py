@@ -109,8 +109,9 @@ class ServerCursor:
         if self.limit:
             documents_left = self.limit - self.retrieved - (0 if self._batch is None else document_count(self._batch))
         operation = self._create_get_more(GetMoreAhead, 0)
-        killer, limits = self._cursor_killer, (self.deadline, self.batch_size, documents_left)
-        return ReadAhead(self._executor, killer.busy_read_aheads, operation, self.resources.session, *limits)
+        busy_read_aheads, session = self._cursor_killer.busy_read_aheads, self.resources.session
+        limits = (self.deadline, self.batch_size, documents_left)
+        return ReadAhead(self._executor, busy_read_aheads, operation, session, *limits)
 
     def _fetch_ahead(self) -> None:
         """Send the next `getMore` before the application can block the event loop."""

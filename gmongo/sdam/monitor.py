@@ -73,7 +73,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         # Result of the last check. The topology may have marked the server Unknown after the check.
         # The next awaitable hello contains the topology version of the result. The server delays its
         # reply only if this topology version is current.
-        self._last_result = ServerDescription(address)
+        self._last_description = ServerDescription(address)
         self._heartbeat: tuple[float, bool] | None = None  # start time, and True for an awaitable hello
 
     def request_check(self) -> None:
@@ -134,14 +134,14 @@ class Monitor(OwnedMonitor[MonitorOwner]):
     def _check_and_report(self) -> bool:
         """Perform one check, and report its result. Return True if the next check follows without a pause."""
         self._is_checking = True
-        previous = self._last_result
+        previous = self._last_description
         try:
             description = self._check(previous)
         finally:
             self._is_checking = False
         if description is None:
             return False
-        self._last_result = description
+        self._last_description = description
         # Ignore requests during the check (SM-25). Listeners of the result may request a further
         # check.
         self._wakeup.clear()

@@ -256,7 +256,7 @@ def test_exception_thrown_into_check_propagates_and_drops_connection(
     thrown = exception_class()
     monitor._request_hello = Mock(side_effect=thrown)
     with pytest.raises(exception_class) as caught:
-        monitor._check(monitor._last_result)
+        monitor._check(monitor._last_description)
     assert caught.value is thrown and monitor._connection is None and monitor._heartbeat is None
 
 
