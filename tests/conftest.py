@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from zlib import crc32
 
 import gevent
 import pytest
@@ -22,7 +21,7 @@ from gmongo.testing import EmbeddedDatabase, database_uri
 from tests.support.clients import Client, client_factory
 from tests.support.garbage import freeze_living_objects
 from tests.support.recorder import Recorder
-from tests.support.tiers import tiers_of
+from tests.support.tiers import default_tier, tiers_of
 
 pytest_plugins = ["gmongo.testing.pytest_plugin"]
 
@@ -66,20 +65,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     command line names.
     """
     tiers = {path: tiers_of(config, path) for path in {item.path for item in items}}
+    default_items = default_tier(items)
     selected: list[pytest.Item] = []
     others: list[pytest.Item] = []
     for item in items:
-        tier = "long" if _is_long_test(item) else "default"
+        tier = "default" if item in default_items else "long"
         (selected if tier in tiers[item.path] else others).append(item)
     config.hook.pytest_deselected(items=others)
     items[:] = selected
-
-
-def _is_long_test(item: pytest.Item) -> bool:
-    one_in = item.get_closest_marker("one_in")
-    if one_in is not None and crc32(item.nodeid.encode()) % one_in.args[0]:
-        return True
-    return item.get_closest_marker("long") is not None
 
 
 @pytest.hookimpl(hookwrapper=True)

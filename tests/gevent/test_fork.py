@@ -258,7 +258,7 @@ until_sent()
 """
 
 
-@pytest.mark.one_in(11)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     "kill_code", ["", "    reader.kill()\n    print(type(reader.value).__name__)\n"], ids=["", "killed"]
 )

@@ -513,7 +513,7 @@ MONGOCRYPTD_FAULTS: dict[str, Callable[[Mongocryptd], object]] = {
 }
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("cause_fault", MONGOCRYPTD_FAULTS.values(), ids=MONGOCRYPTD_FAULTS.keys())
 def test_automatic_encryption_discloses_no_secret(
     canary: Canary, deployment: Deployment, schema: Any, cause_fault: Callable[[Mongocryptd], object]

@@ -134,7 +134,7 @@ def test_server_ends_after_exit_of_parent_that_did_not_stop_database(patch, temp
     assert becomes_true(lambda: list(temporary_directory.iterdir()) == [])
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("patch", ["", PATCH_STATEMENT], ids=["not patched", "patched"])
 def test_stop_after_server_crash_sends_no_signal(patch):
     # After the crash, another program may have the process group ID of the server, and must get no
@@ -174,7 +174,7 @@ def test_database_runs_in_native_thread():
     assert gevent.get_hub().threadpool.apply(insert_and_count) == 1
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"], ids=["closes", "http"])
 def test_database_uses_second_port_if_first_port_is_in_use(answer, monkeypatch):
     free_port = nx_server._find_free_port
