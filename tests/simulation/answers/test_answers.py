@@ -17,7 +17,7 @@ from gmongo.testing import Deployment
 from tests.simulation.fuzz.grammar import Grammar
 
 from .__main__ import common_answer, main
-from .case import DATA_FOLDER, DATABASE_NAME, Case, cases, difference, files, insert_documents, run_case
+from .case import DATA_FOLDER, DATABASE_NAME, Case, cases, difference, files, insert_documents, run_case, stable_reply
 from .notation import from_json, to_json, to_line
 
 REFUSED_CODE = 115
@@ -94,6 +94,11 @@ def test_common_answer_replaces_differing_values_by_their_type():
     assert common_answer([{"a": 1, "b": "x"}], [{"a": 1, "b": "y"}]) == [{"a": 1, "b": {"$any": "str"}}]
     with pytest.raises(ValueError, match='two runs answer 1 and "x"'):
         common_answer(1, "x")
+
+
+def test_answer_omits_write_concern_error_after_max_time_error():
+    error = {"code": 50, "codeName": "MaxTimeMSExpired"}
+    assert stable_reply({"ok": 0.0, **error, "writeConcernError": error}) == error
 
 
 def test_check_command_fails_if_answer_of_server_differs(tmp_path, monkeypatch, capsys):

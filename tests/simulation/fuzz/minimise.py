@@ -5,26 +5,30 @@ differently.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from time import monotonic
 from typing import Any
 
 from tests.simulation.answers.notation import is_wrapper, to_line
 
 _MAX_ATTEMPTS = 60
+_MAX_SECONDS = 20.0
 
 
 def minimise(fields: dict[str, Any], differs: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """Return a smaller case for which `differs` is true, after at most `_MAX_ATTEMPTS` attempts.
+    """Return a smaller case for which `differs` is true, after at most `_MAX_ATTEMPTS` attempts or
+    `_MAX_SECONDS` seconds.
 
     :param fields: the fields of a case whose last command has different answers.
     :param differs: function that returns True if the answers to the last command of a case differ.
     """
     attempt_count = 0
+    deadline = monotonic() + _MAX_SECONDS
     progress = True
     while progress:
         progress = False
         for candidate in sorted(_smaller_cases(fields), key=lambda case: len(to_line(case))):
             attempt_count += 1
-            if attempt_count > _MAX_ATTEMPTS:
+            if attempt_count > _MAX_ATTEMPTS or monotonic() > deadline:
                 return fields
             if differs(candidate):
                 fields, progress = candidate, True

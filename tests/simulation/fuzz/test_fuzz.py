@@ -47,6 +47,12 @@ def test_minimised_case_contains_only_parts_that_cause_difference():
     assert found == {"documents": [{"_id": 0, "a": 2}], "run": [{"count": "cases"}]}
 
 
+def test_minimiser_keeps_case_after_its_time_limit(monkeypatch):
+    monkeypatch.setattr("tests.simulation.fuzz.minimise._MAX_SECONDS", 0.0)
+    fields = {"run": [{"find": "cases"}, {"count": "cases"}]}
+    assert minimise(fields, lambda case: True) == fields
+
+
 def test_comparison_counts_difference_and_prints_minimised_case(capsys):
     with contextlib.ExitStack() as stack:
         first, second = (
