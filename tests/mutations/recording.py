@@ -34,8 +34,6 @@ TEST_FOLDERS = (
     "load_balanced", "telemetry", "status", "stable_api", "simulation", "differential", "spec",
     "libraries",
 )  # fmt: skip
-# Recordings exclude the official tests, because their files are not part of the project.
-WITHOUT_OFFICIAL_TESTS = {"GMONGO_SPEC_TESTS": "none"}
 _FOLDER_VARIABLE = "GMONGO_RECORDING"  # Environment variable with the output folder of the plugin.
 # Environment variable that passes the name of the current test to its child processes.
 _TEST_VARIABLE = "GMONGO_RECORDED_TEST"
@@ -187,7 +185,7 @@ def _record(output_folder: Path, targets: list[str], digests: Mapping[str, str])
     output_folder.mkdir(parents=True)
     plugins = ["-p", "no:cacheprovider", "-p", "tests.mutations.recording", "--timeout=120", "-m", "not long"]
     command = [sys.executable, "-m", "pytest", "-q", *plugins, *targets]
-    environment = {**os.environ, **WITHOUT_OFFICIAL_TESTS, _FOLDER_VARIABLE: str(output_folder)}
+    environment = {**os.environ, _FOLDER_VARIABLE: str(output_folder)}
     output = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=_RUN_TIMEOUT, check=False)
     if not (output_folder / "found.json").exists():
         raise RuntimeError(f"there is no recording: {output.stdout.decode()[-2000:]}{output.stderr.decode()[-2000:]}")
