@@ -61,7 +61,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(Callable|Iterable|Iterator|Mapping|MutableMapping|Sequence)"),
     (r"py:.*", r"(gmongo\.)?(\w+\.)*(DocumentType|OtherType|T|Remote|Stream|SupportsWrite)"),
     (r"py:.*", r"(gmongo\.)?(\w+\.)*_\w+(\.\w+)*"),
-    (r"py:.*", r"(Address|Bound|CollationIn|Direction|Hint|KeyOrList|KMSConnectCallback|Tls|Update|WriteModel)"),
+    (r"py:.*", r"(Address|Bound|CollationIn|Direction|Hint|KeyOrList|KMSConnect\w+|Tls|Update|WriteModel)"),
     (r"py:.*", r"gmongo\.(auth|cmap|execution|operations|options|sdam|wire)\.(\w+\.)+\w+"),
     (r"py:.*", r"gmongo\.testing\.(command|mongod|plan|remote|simulation)\b.*"),
     (r"py:.*", r"(Call|Cluster|Plan|ServerSession|Topology|TopologySettings)"),
