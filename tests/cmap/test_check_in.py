@@ -143,3 +143,12 @@ def test_fork_in_listener_of_check_in_drops_connection(new_pool: Any, recorder: 
     pool.check_in(connection)
     assert pool.stats()["total"] == 0
     assert recorder.lines_starting_with("Closed") == []
+
+
+def test_child_closes_idle_and_used_connections_of_parent_after_fork(new_pool: Any) -> None:
+    pool = new_pool()
+    idle, used = pool.check_out(), pool.check_out()
+    pool.check_in(idle)
+    pool.mark_forked(lambda: RuntimeError("forked"))
+    pool.reset_after_fork()
+    assert [connection._transport.closed for connection in (idle, used)] == [True, True]

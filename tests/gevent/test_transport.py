@@ -11,7 +11,7 @@ import struct
 import gevent
 import pytest
 from gevent import GreenletExit, Timeout
-from gevent.exceptions import ConcurrentObjectUseError
+from gevent.exceptions import ConcurrentObjectUseError, InvalidSwitchError
 
 from gmongo.wire.connect import connect
 from gmongo.wire.message import OP_MSG
@@ -174,6 +174,15 @@ def test_concurrent_request_raises_concurrent_object_use_error(transport_and_pee
         with pytest.raises(ConcurrentObjectUseError, match=r"already waits on <Transport fd=\d+>"):
             exchange(transport, other)
     first.kill()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_switch_by_other_greenlet_raises_error_with_switched_value(transport_and_peer, method):
+    waiter = gevent.spawn(exchange, transport_and_peer[0], method)
+    gevent.sleep(0)
+    gevent.spawn(waiter.switch, "wrong")
+    with pytest.raises(InvalidSwitchError, match="switched into <Greenlet .* with 'wrong', expected <io at"):
+        waiter.get(timeout=5)
 
 
 @pytest.mark.parametrize("method", METHODS)

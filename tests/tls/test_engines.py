@@ -23,6 +23,7 @@ from OpenSSL import crypto
 
 from gmongo import _clock
 from gmongo._tls import tls_of
+from gmongo.errors import ConfigurationError
 from gmongo.wire import openssl
 from gmongo.wire.ocsp.verifier import CheckedTransport
 from gmongo.wire.openssl import OpenSslContext, Session, Trust
@@ -60,6 +61,11 @@ def test_tls_session_is_resumed_until_validity_of_ocsp_status_ends(
     assert [call.args for call in tls_object.set_session.call_args_list] == ([("raw",)] if is_resumed else [])
     assert result.peer.valid_until == (valid_until if is_resumed else None)
     assert (result.peer.name, result.peer.check_name) == ("h", True)
+
+
+def test_error_of_unusable_certificate_file_names_option_and_file(files: SimpleNamespace) -> None:
+    with pytest.raises(ConfigurationError, match="tlsCertificateKeyFile: pyOpenSSL cannot use '.*junk.pem': "):
+        openssl._load_client_certificate(Mock(use_certificate_chain_file=Mock(side_effect=TypeError)), files.junk, None)
 
 
 @with_cases
