@@ -181,7 +181,7 @@ def test_switch_by_other_greenlet_raises_error_with_switched_value(transport_and
     waiter = gevent.spawn(exchange, transport_and_peer[0], method)
     gevent.sleep(0)
     gevent.spawn(waiter.switch, "wrong")
-    with pytest.raises(InvalidSwitchError, match="switched into <Greenlet .* with 'wrong', expected <io at"):
+    with pytest.raises(InvalidSwitchError, match=r"switched into <Greenlet .* with 'wrong', expected <io at"):
         waiter.get(timeout=5)
 
 
