@@ -1195,7 +1195,7 @@ def _choose_write_selector(collection: Collection[Value]) -> Selector:
     if collection.read_preference.mode == WRITABLE.mode:
         return collection.read_preference
     if topology.description.common_wire_version is None:  # the driver has not discovered a server yet
-        topology.select_server(collection.read_preference, Aggregate.name)
+        topology.select_server(collection.read_preference, Aggregate.name, collection._executor.deadline())
     if topology.settings.load_balanced:
         return collection.read_preference
     wire_version = topology.description.common_wire_version

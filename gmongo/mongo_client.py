@@ -45,6 +45,7 @@ from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import PrimaryPreferred, _ReadPreference
 from gmongo.results import ClientBulkWriteResult
 from gmongo.sdam.selection import WRITABLE
+from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.topology import Topology
 from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.server_type import SERVER_TYPE
@@ -519,7 +520,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         :raises InvalidOperation: the client knows several mongos servers.
         :raises ServerSelectionTimeoutError: no writable server within ``serverSelectionTimeoutMS`` or ``timeoutMS``.
         """
-        server = self._topology.select_server(WRITABLE, "address")
+        server = self._topology.select_server(WRITABLE, "address", self._executor.deadline())
         topology_type = self._topology.description.topology_type
         if topology_type == TOPOLOGY_TYPE.Sharded and len(self._topology.description.server_descriptions()) > 1:
             raise InvalidOperation('Cannot use "address" property when load balancing among mongoses')
@@ -558,21 +559,23 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     def is_primary(self) -> bool:
         """True if the selected server accepts writes. The property waits for a writable server.
 
-        :raises ServerSelectionTimeoutError: the client found no writable server within ``serverSelectionTimeoutMS``.
+        :raises ServerSelectionTimeoutError: no writable server within ``serverSelectionTimeoutMS`` or ``timeoutMS``.
         """
-        server = self._topology.select_server(WRITABLE, "is_primary")
-        description = self._topology.description.get(server.address)
+        description = self._selected_description("is_primary")
         return description is not None and description.is_writable
 
     @property
     def is_mongos(self) -> bool:
         """True if the selected server is a mongos. The property waits for a writable server.
 
-        :raises ServerSelectionTimeoutError: the client found no writable server within ``serverSelectionTimeoutMS``.
+        :raises ServerSelectionTimeoutError: no writable server within ``serverSelectionTimeoutMS`` or ``timeoutMS``.
         """
-        server = self._topology.select_server(WRITABLE, "is_mongos")
-        description = self._topology.description.get(server.address)
+        description = self._selected_description("is_mongos")
         return description is not None and description.mongos
+
+    def _selected_description(self, name: str) -> ServerDescription | None:
+        server = self._topology.select_server(WRITABLE, name, self._executor.deadline())
+        return self._topology.description.get(server.address)
 
     @property
     def options(self) -> ClientOptions:
@@ -682,7 +685,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         counts = {
             address_text(pool["address"]): pool["total"] - pool["pending"]
             for pool in self.pool_stats()
-            if pool["state"] == "ready"
+            if pool["state"] == "ready" and pool["address"] in self.nodes
         }
         shortages = [f"{address} has {count} of them" for address, count in counts.items() if count < min_pool_size]
         if not counts:

@@ -185,7 +185,7 @@ class Topology:
             if server.monitor is not None:
                 server.monitor.mark_forked(error)
 
-    def select_server(self, selector: Selector, name: str, deadline: float | None = None) -> Server:
+    def select_server(self, selector: Selector, name: str, deadline: float | None) -> Server:
         """Select a server for an internal task. Logs show `name` as the name of the operation."""
         return self.selector.select(self, selector, NamedOperation(name), deadline, frozenset())
 

@@ -28,6 +28,15 @@ def test_ready_client_has_min_pool_size_connections_to_each_available_server() -
         assert all(pool["available"] >= 3 for pool in ready)
 
 
+def test_wait_until_ready_ignores_ready_pool_of_unknown_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The pool of a former primary stays ready while the server is Unknown.
+    former = {"address": ("b", 27017), "state": "ready", "total": 1, "pending": 1}
+    with Deployment.standalone() as deployment, MongoClient(deployment.uri, minPoolSize=1) as client:
+        pool_stats = client.pool_stats
+        monkeypatch.setattr(client, "pool_stats", lambda: [*pool_stats(), former])
+        client.wait_until_ready(timeout=5)
+
+
 def test_wait_until_ready_continues_until_server_starts() -> None:
     with Deployment.standalone() as deployment, MongoClient(deployment.uri) as client:
         deployment.members[0].kill()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import gevent
 import pytest
 
 import gmongo
-from gmongo.errors import PyMongoError
+from gmongo.errors import PyMongoError, ServerSelectionTimeoutError
+from gmongo.read_preferences import Secondary
 from gmongo.testing import VirtualTime
 from tests.execution.harness import overload_reply, reply_in_sequence
 from tests.support.clients import Client, Connect
@@ -22,6 +25,25 @@ def test_timeout_block_overrides_timeout_ms(server: ScriptedServer, connect: Con
     client.db.c.find_one()
     first, second = [command["maxTimeMS"] for command in server.commands("find")]
     assert second <= 1000 < first
+
+
+@pytest.mark.parametrize(
+    "select_server",
+    [
+        lambda client: client.address,
+        lambda client: client.is_primary,
+        lambda client: client.is_mongos,
+        lambda client: client.get_database("db", read_preference=Secondary()).c.aggregate([{"$out": "d"}]),
+    ],
+)
+def test_timeout_limits_server_selection_outside_of_operations(
+    select_server: Callable[[Client], object], virtual_time: VirtualTime, connect: Connect
+) -> None:
+    client = connect("mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=3000")
+    begin = virtual_time.monotonic()
+    with gmongo.timeout(0.5), pytest.raises(ServerSelectionTimeoutError) as caught:
+        select_server(client)
+    assert caught.value.timeout and virtual_time.monotonic() - begin == pytest.approx(0.5)
 
 
 def test_decorated_function_has_new_deadline_in_each_call(scripted_client: Client, virtual_time: VirtualTime) -> None:

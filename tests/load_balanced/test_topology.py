@@ -178,7 +178,7 @@ def test_each_read_preference_selects_load_balancer_and_is_sent_with_reads(
     collection = client.db.get_collection("c", read_preference=preference)
     assert collection.find_one({"_id": 3}) == {"_id": 3}
     collection.insert_one({})
-    assert client._topology.select_server(preference, "test").address == service.address
+    assert client._topology.select_server(preference, "test", None).address == service.address
     (find,), (insert,) = service.commands("find"), service.commands("insert")
     assert find.get("$readPreference") == (None if preference.mode == 0 else preference.document)
     assert "$readPreference" not in insert

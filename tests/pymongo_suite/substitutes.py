@@ -64,8 +64,8 @@ def _selector(function: Any) -> Any:
 def _select(
     topology: Topology, selector: Any, *arguments: Any, server_selection_timeout: float | None = None, **options: Any
 ) -> Server:
-    if server_selection_timeout is not None:
-        options["deadline"] = _clock.monotonic() + server_selection_timeout
+    deadline = None if server_selection_timeout is None else _clock.monotonic() + server_selection_timeout
+    options.setdefault("deadline", deadline)
     return _select_server(topology, _selector(selector), *arguments, **options)
 
 

@@ -147,9 +147,9 @@ def test_new_srv_hosts_reset_cache_of_server_selection() -> None:
     for host in ("a", "b"):
         hello = {"ok": 1, "msg": "isdbgrid", "maxWireVersion": 25}
         topology.server_checked(ServerDescription((host, 27017), hello, 0.001))
-    topology.select_server(WRITABLE, "test")
+    topology.select_server(WRITABLE, "test", None)
     topology.srv_hosts_found([("b", 27017)])
-    assert {topology.select_server(WRITABLE, "test").address for _ in range(20)} == {("b", 27017)}
+    assert {topology.select_server(WRITABLE, "test", None).address for _ in range(20)} == {("b", 27017)}
     topology.close()
 
 
@@ -159,7 +159,7 @@ def test_client_property_selects_writable_server_for_operation_of_same_name(prop
     client._topology = topology = Mock()
     topology.select_server.return_value = SimpleNamespace(address=A)
     getattr(client, property_name)
-    topology.select_server.assert_called_once_with(WRITABLE, property_name)
+    topology.select_server.assert_called_once_with(WRITABLE, property_name, None)
 
 
 def test_closed_topology_ignores_check_results_and_errors() -> None:
@@ -217,7 +217,7 @@ def test_server_selection_from_cache_is_logged(caplog: pytest.LogCaptureFixture)
     for level, line_count in ((logging.INFO, 0), (logging.DEBUG, 2), (logging.DEBUG, 2)):
         caplog.clear()
         with caplog.at_level(level, "gmongo.serverSelection"):
-            topology.select_server(WRITABLE, "find")
+            topology.select_server(WRITABLE, "find", None)
         assert len(caplog.records) == line_count
     topology.close()
 

@@ -183,7 +183,7 @@ class ScenarioRun:
         assert self.db.facts.find_one({"_id": 1}) == {"_id": 1, "of": 1}
 
     def find_server(self) -> Any:
-        return self.client._topology.select_server(self.client.read_preference, "test")
+        return self.client._topology.select_server(self.client.read_preference, "test", None)
 
 
 def run(
