@@ -13,7 +13,7 @@ import signal
 import stat
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gevent
 from gevent import os as gevent_os
@@ -21,11 +21,13 @@ from gevent import socket
 from gevent.event import Event
 
 from gmongo.testing.channel import Channel
-from gmongo.testing.deployment import Deployment
 from gmongo.testing.embedded_replica_set import EmbeddedReplicaSet
-from gmongo.testing.plan import create_from_message
-from gmongo.testing.simulation.control import serve_control
 from gmongo.testing.virtual_time import install_loop
+
+if TYPE_CHECKING:
+    from gmongo.testing.deployment import Deployment
+
+# The functions for simulated deployments import the simulation, because `--mongod` does not need its packages.
 
 # Seconds after which the program starts its wait again. Only the timer of this wait keeps the
 # hub running, because the greenlets of a deployment do not.
@@ -54,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gevent.signal_handler(signal_number, end_event.set)
     gevent.spawn(_watch_input, end_event)
     if channel is not None:
+        from gmongo.testing.simulation.control import serve_control
+
         channel.send({})
         gevent.spawn(serve_control, channel, deployment)
     try:
@@ -76,11 +80,7 @@ def _create_parser() -> argparse.ArgumentParser:
     parser.add_argument("--name", default="rs0", help="the name of the replica set")
     parser.add_argument("--arbiters", type=int, default=0, metavar="N", help="the number of arbiters")
     parser.add_argument(
-        "--election-delay",
-        type=float,
-        default=0.1,
-        metavar="SECONDS",
-        help="the delay of elections after a failure",
+        "--election-delay", type=float, default=0.1, metavar="SECONDS", help="the delay of elections after a failure"
     )
     parser.add_argument("--version", default="8.0", help="the version of the simulated server")
     parser.add_argument(
@@ -96,11 +96,15 @@ def _create_parser() -> argparse.ArgumentParser:
 
 def _receive_deployment(channel: Channel | None) -> Deployment | None:
     """Return the deployment of the plan that the parent process sends, or None if there is no plan."""
+    from gmongo.testing.plan import create_from_message
+
     message = channel.receive() if channel is not None else None
     return create_from_message(message["plan"]) if message and message["plan"] else None
 
 
 def _create_deployment(options: argparse.Namespace) -> Deployment:
+    from gmongo.testing.deployment import Deployment
+
     settings = {
         "version": options.version,
         "port": options.port,

@@ -256,3 +256,11 @@ def test_pytest_plugin_imports_no_driver():
     command = [sys.executable, "-c", source]
     done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=True)
     assert done.stdout == "False False\n"
+
+
+def test_command_with_mongod_requires_no_package_of_the_simulation():
+    missing = "import sys; sys.modules.update(pcre2=None, sortedcontainers=None, trustme=None)"
+    source = f"{missing}; import gmongo.testing.__main__ as program"
+    command = [sys.executable, "-c", f"{source}; program.main(['--mongod', '1', '--version', '8.0.1'])"]
+    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1].endswith("error: --mongod cannot be combined with --version")
