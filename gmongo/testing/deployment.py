@@ -115,6 +115,8 @@ class Deployment:
         port: int = 0,
         log: bool = True,
     ) -> None:
+        if not traits:
+            raise ValueError("a deployment must have at least one member")
         version_numbers = parse_version(version)
         self._topology = topology
         self._traits = traits
@@ -172,6 +174,8 @@ class Deployment:
         :param settings: see :class:`Deployment`.
         :raises ValueError: no member can become primary, or a setting is invalid.
         """
+        if max(len(tags), len(priorities)) > members or election_delay < 0:
+            raise ValueError("tags and priorities have at most one item per member, and election_delay is at least 0")
         traits: list[dict[str, Any]] = [{} for _ in range(members)]
         for item, tag_set in zip(traits, tags, strict=False):
             item["tags"] = dict(tag_set)
@@ -180,8 +184,7 @@ class Deployment:
         for item in traits[members - hidden :]:
             item["hidden"] = True
         if not any(item.get("priority", 1) and not item.get("hidden") for item in traits):
-            raise ValueError(f"a replica set of {members} members, {hidden} of them hidden, has no member that can be "
-                             "primary")  # fmt: skip
+            raise ValueError(f"a replica set of {members} members, {hidden} hidden, has no member that can be primary")
         return cls(ReplicaSet(name, election_delay), [*traits, *({"arbiter": True},) * arbiters], **settings)
 
     @classmethod
@@ -255,19 +258,21 @@ class Deployment:
             raise RuntimeError("the deployment has not been started: call start() or use a with block")
         stalled.watch_listeners()  # a driver that does not use gevent can block this thread
         if self._balancer is not None:
-            return self.uri_of(self._balancer.address, loadBalanced="true")
+            return self.uri_of(self._balancer.address)
         hosts = ",".join(member.address for member in self.members if not member.traits.get("hidden"))
         options = {"replicaSet": self._topology.name} if isinstance(self._topology, ReplicaSet) else {}
         return self.uri_of(hosts, **options)
 
     def uri_of(self, hosts: str, **options: str) -> str:
-        """Return a connection string for `hosts`, with the user and the TLS options of :attr:`uri`.
+        """Return a connection string for `hosts`, with the user, TLS and ``loadBalanced`` options of :attr:`uri`.
 
         :param hosts: the addresses of members, separated by commas, such as ``members[1].address``.
         :param options: further options of the connection string.
         """
         name, password = next(iter(self._users.items()), (None, None))
         login = f"{quote(name, safe='')}:{quote(password, safe='')}@" if name and password else ""
+        if self._balancer is not None:
+            options.setdefault("loadBalanced", "true")
         if self._is_tls:
             options["tls"] = "true"
         if self._ca_file:

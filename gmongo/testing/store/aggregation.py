@@ -174,6 +174,4 @@ _SOURCE_STAGES: Mapping[str, Callable[[CommandContext, Any], Documents]] = {
 def refuse_search_index_command(context: CommandContext) -> Any:
     """Raise the error with which a server without Atlas Search replies to a command or stage for search indexes."""
     name = "$listSearchIndexes" if context.request.name == "aggregate" else context.request.name
-    raise error(31082, f"{name} is not allowed: using Atlas Search Database Commands and the $listSearchIndexes "
-                "aggregation stage requires additional configuration. Please connect to Atlas or an AtlasCLI local "
-                "deployment to enable.")  # fmt: skip
+    raise error(31082, f"{name} is not allowed: a server without Atlas Search does not support search indexes")

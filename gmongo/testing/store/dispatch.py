@@ -109,9 +109,7 @@ def _run_retryable_write(state: State, request: Request, command: Command, sessi
             f"autocommit:false was not provided, and {request.name} is not a retryable write command.",
         )
     if number < session.number:
-        raise transaction_too_old(f"Retryable write with txnNumber {number} is prohibited on session because a newer "
-                                  f"retryable write or transaction with txnNumber {session.number} has already started "
-                                  "on this session.")  # fmt: skip
+        raise transaction_too_old(f"txnNumber {number} is below the number {session.number} of the session")
     if number == session.number:
         if session.transaction is not None:
             raise error(217, f"txnNumber {number} belongs to a transaction")
@@ -193,8 +191,7 @@ def _begin_transaction(state: State, request: Request, session: Session) -> Tran
 def _find_transaction(state: State, request: Request, session: Session) -> Transaction:
     number, transaction = request.transaction_number, session.transaction
     if transaction is None or number != session.number:
-        raise no_such_transaction(f"Given transaction number {number} does not match any in-progress transactions. The "
-                                  f"active transaction number is {session.number}")  # fmt: skip
+        raise no_such_transaction(f"transaction {number} is not in progress, the session's number is {session.number}")
     if state.sharded and transaction.member != request.member:
         raise no_such_transaction(f"cannot continue txnId {number} for session with another mongos")
     if transaction.status == "committed":

@@ -112,11 +112,7 @@ def find_hint_index(collection: Collection, hint: Any) -> Index | None:
 
 
 def sort_records(
-    records: Matches,
-    order: Mapping[str, Any] | None,
-    collation: Collation,
-    pace: Pace,
-    score: Score | None = None,
+    records: Matches, order: Mapping[str, Any] | None, collation: Collation, pace: Pace, score: Score | None = None
 ) -> Matches:
     """Return the records in the order of a sort specification."""
     if not order:

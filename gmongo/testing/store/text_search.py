@@ -22,7 +22,7 @@ _PLAIN_TEXT_PATTERN = re.compile("[A-Za-z ]*")
 _WORD_PATTERN = re.compile(r"\w+")
 # A word equals its stem if the word ends with one of these letters, but not with "ism".
 _FINAL_STEM_LETTERS = frozenset("abfhjkmopquvwxz")
-_PLAIN_INDEX_OPTIONS = frozenset({"weights", "default_language", "language_override", "textIndexVersion"})
+_PLAIN_INDEX_OPTIONS = frozenset({"background", "weights", "default_language", "language_override", "textIndexVersion"})
 # Words whose first two letters are not the first two letters of their stem.
 _IRREGULAR_WORDS = frozenset({"dying", "lying", "tying"})
 Score = Callable[[Any], float | None]
@@ -37,10 +37,10 @@ class TextSearch:
             raise not_supported("a text search beyond plain English words", repr(spec))
         if index_options is None:
             raise index_not_found("text index required for $text query")
-        refused_options = set(index_options) - _PLAIN_INDEX_OPTIONS
+        refused_options = {name for name, value in index_options.items() if value} - _PLAIN_INDEX_OPTIONS
         is_plain = index_options["default_language"] == "english" and set(index_options["weights"].values()) == {1}
         if refused_options or not is_plain or "$**" in index_options["weights"]:
-            raise not_supported("a text search beyond plain English words", "options of the text index")
+            raise not_supported("a text search beyond plain English words", f"options of the index: {index_options}")
         self._paths = [path.split(".") for path in index_options["weights"]]
         self._words = {word for word in search.lower().split() if word not in _STOP_WORDS}
         for word in self._words:

@@ -280,6 +280,9 @@ def test_ssl_context_as_tls_of_process_raises_value_error():
     [
         ("standalone", {"version": "1.0"}, r"version '1\.0'"),
         ("replica_set", {"members": 0}, "no member that can be primary"),
+        ("replica_set", {"members": 2, "priorities": (1, 1, 1)}, "at most one item per member"),
+        ("replica_set", {"election_delay": -1}, "election_delay is at least 0"),
+        ("sharded", {"mongos": 0}, "at least one member"),
         ("sharded", {"compressors": ["rar"]}, "rar"),
     ],
 )
