@@ -146,8 +146,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             self._codec_options,
             self._read_preference,
             # Commands omit an empty read concern and an empty write concern.
-            self._read_concern.document or None,
-            self._write_concern.document or None,
+            self._read_concern.document,
+            self._write_concern.document,
         )
         self._acknowledged = self._write_concern.acknowledged
         if create or kwargs:

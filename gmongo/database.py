@@ -96,8 +96,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
 
     @property
     def _context(self) -> OperationContext:
-        concern = self._write_concern.document or None
-        return OperationContext(self._name, codec_options=self._codec_options, write_concern=concern)
+        return OperationContext(self._name, "", self._codec_options, write_concern=self._write_concern.document)
 
     client: MongoClient[DocumentType] = read_only("_client", "The client to which the database belongs.")
     name: str = read_only("_name", "The name of the database, such as ``shop``.")

@@ -415,7 +415,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         self._executor.run(WriteCommand(self._make_write_context(database.name, self._write_concern), command), session)
 
     def _make_write_context(self, database_name: str, write_concern: WriteConcern) -> OperationContext:
-        return OperationContext(database_name, "", self._codec_options, write_concern=write_concern.document or None)
+        return OperationContext(database_name, "", self._codec_options, write_concern=write_concern.document)
 
     def bulk_write(
         self,

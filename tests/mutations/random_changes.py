@@ -17,6 +17,7 @@ from tests.mutations.mutation import ROOT
 from tests.mutations.recording import Recording, Test
 
 _MAX_LINE_TESTS = 5  # Maximum number of tests for each line that only some tests reach.
+_MAX_NAMING_FILES = 10  # A name in more test files tells nothing about the tests of the name.
 # Maximum duration of a fast test in seconds, and maximum number of fast tests.
 _QUICK_SECONDS, _QUICK_COUNT = 0.02, 300
 _PORTION_SECONDS = 5.0  # Duration in seconds after which a portion of tests ends.
@@ -148,16 +149,17 @@ def choose_tests(recording: Recording, random_change: RandomChange, seconds: flo
     """Return the tests to run for a change, and the number of tests that may detect the change.
 
     The first tests are tests that read all source code. Fast tests follow, sorted by their cost. For
-    each line of the changed function that only some tests reach, a few of these tests follow. For a
-    change outside functions, tests in files that import the module follow instead. The other tests
-    that reach the changed line are at the end, beginning with the cheapest test of each function.
+    each line of the changed function or class that only some tests reach, a few of these tests follow.
+    If no line is reached by only some tests, tests in files that import the module follow instead. The
+    other tests that reach the changed line are at the end, beginning with the cheapest test of each
+    function.
 
     :param seconds: the maximum total duration of the returned tests.
     """
     tests_of_line = _reaching_tests(recording, random_change)
     order = _sorted_with_cheapest_of_functions_first(tests_of_line, random_change.file)
     lines = sorted(
-        _lines_of_function_around(random_change.file, random_change.line),
+        _lines_of_definition_around(random_change.file, random_change.line),
         key=lambda line: abs(line - random_change.line),
     )
     at_lines = (tests_of_line.intersection(recording.tests_of_line(random_change.file, line)) for line in lines)
@@ -167,10 +169,14 @@ def choose_tests(recording: Recording, random_change: RandomChange, seconds: flo
         if len(found) < len(tests_of_line)
         for test in _sorted_with_cheapest_of_functions_first(found, random_change.file)[:_MAX_LINE_TESTS]
     ]
-    if not lines:
+    if not rare:
         rare = [
             test
-            for files in (_MODULE_TEST_FILES, _test_files_that_import(random_change.file))
+            for files in (
+                _test_files_that_name(random_change),
+                _MODULE_TEST_FILES,
+                _test_files_that_import(random_change.file),
+            )
             for test in _sorted_with_cheapest_of_functions_first(
                 (test for test in tests_of_line if test.name.partition("::")[0] in files),
                 random_change.file,
@@ -253,7 +259,11 @@ def _reaching_tests(recording: Recording, random_change: RandomChange) -> set[Te
     # A test may use an object that the line creates on import, although the test does not run the
     # line.
     if names:
-        importing_files = {*_test_files_that_import(random_change.file), *_MODULE_TEST_FILES}
+        importing_files = {
+            *_test_files_that_import(random_change.file),
+            *_MODULE_TEST_FILES,
+            *_test_files_that_name(random_change),
+        }
         tests.update(test for test in recording.tests.values() if test.name.partition("::")[0] in importing_files)
     # The line runs on import, so all tests of code that uses the assigned name may detect the change.
     for name in names:
@@ -290,11 +300,11 @@ def _traced_line(file: str, line: int) -> int:
 
 
 @cache
-def _lines_of_function_around(file: str, line: int) -> range:
+def _lines_of_definition_around(file: str, line: int) -> range:
     ranges = [
         range(node.lineno, (node.end_lineno or 0) + 1)
         for node in ast.walk(_syntax_tree(file))
-        if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0)
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.lineno <= line <= (node.end_lineno or 0)
     ]
     return min(ranges, key=len, default=range(0))
 
@@ -360,6 +370,15 @@ def _test_files_that_import(file: str) -> frozenset[str]:
         for path in (ROOT / "tests").rglob("test_*.py")
         if pattern.search(path.read_text("utf-8"))
     )
+
+
+@cache
+def _test_files_that_name(random_change: RandomChange) -> frozenset[str]:
+    """Return the test files that contain a name that the changed line defines, unless many files contain the name."""
+    _, names = _related_lines_and_names(random_change.file, random_change.line)
+    pattern = re.compile(rf"\b({'|'.join(map(re.escape, names))})\b" if names else "(?!)")
+    found = [path for path in (ROOT / "tests").rglob("test_*.*") if pattern.search(path.read_text("utf-8", "ignore"))]
+    return frozenset(str(path.relative_to(ROOT).with_suffix(".py")) for path in found if len(found) < _MAX_NAMING_FILES)
 
 
 @cache
