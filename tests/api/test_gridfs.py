@@ -209,6 +209,17 @@ def test_chunks_stored_after_interruption_are_removed(monkeypatch):
             assert [each["deletes"][0]["q"] for each in server.commands("delete")] == [query] * 2
 
 
+def test_abort_after_error_reply_starts_no_further_removal(client, monkeypatch):
+    removals = []
+    monkeypatch.setattr(grid_in.GridIn, "_start_removal", removals.append)
+    file = GridFSBucket(client.files).open_upload_stream("f", 1_000_000)
+    fail(client, "insert", errorCode=8000)
+    with pytest.raises(OperationFailure):
+        file.write(b"x" * 5_000_000)
+    file.abort()
+    assert removals == []
+
+
 def test_failed_removal_of_chunks_is_logged(client, caplog):
     fail(client, "delete", errorCode=8000)
     with pytest.raises(ZeroDivisionError), GridFS(client.files).new_file(_id="one") as file:
@@ -323,3 +334,9 @@ def test_invalid_length_or_chunk_size_raises_corrupt_grid_file(files_database, b
     files_database.fs.files.update_one({"_id": 1}, {"$set": {field: value}})
     with pytest.raises(CorruptGridFile, match=f"^{field} of a file must be an integer from "):
         bucket.open_download_stream(1).read()
+
+
+def test_file_without_length_is_empty(files_database, bucket):
+    bucket.upload_from_stream_with_id(1, "f", b"")
+    files_database.fs.files.update_one({"_id": 1}, {"$unset": {"length": 1}})
+    assert bucket.open_download_stream(1).length == 0

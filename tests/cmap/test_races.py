@@ -9,6 +9,7 @@ import _socket
 import socket
 from collections.abc import Callable
 from typing import Any, NamedTuple
+from unittest.mock import Mock
 
 import gevent
 import gevent.server
@@ -225,6 +226,16 @@ def test_server_selection_error_names_each_address_of_host(
     text = str(description.error)
     assert f"db.example:{server.port}: 127.0.0.3: Connection refused after " in text
     assert "127.0.0.2: timed out after 100" in text and text.endswith(" ms)")
+
+
+def test_race_closes_its_timer_after_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    accepting = {ADDRESSES[0]: AddressResponse("accept", 0.03)}
+    race = Race([(V4, (ADDRESSES[0], 1))], lambda _: ScriptedTransport(accepting), ATTEMPT_LIMIT, AddressOrder(), True)  # type: ignore[arg-type, return-value]
+    timers: list[Any] = []
+    loop = Mock(timer=lambda *args, **options: timers.append(get_hub().loop.timer(*args, **options)) or timers[-1])
+    monkeypatch.setattr(race, "_hub", Mock(loop=loop, switch=get_hub().switch))
+    race.run()
+    assert timers and not any(timer.active or timer.pending for timer in timers)
 
 
 @pytest.mark.usefixtures("syn_dropping_address")

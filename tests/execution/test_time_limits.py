@@ -14,7 +14,7 @@ from gmongo.testing import VirtualTime
 from tests.execution.harness import overload_reply, reply_in_sequence
 from tests.support.clients import Client, Connect
 from tests.support.recorder import Recorder
-from tests.support.server import ScriptedServer, send_no_reply
+from tests.support.server import ScriptedServer, cursor_reply, send_no_reply
 from tests.support.wait import eventually
 
 
@@ -44,6 +44,13 @@ def test_timeout_limits_server_selection_outside_of_operations(
     with gmongo.timeout(0.5), pytest.raises(ServerSelectionTimeoutError) as caught:
         select_server(client)
     assert caught.value.timeout and virtual_time.monotonic() - begin == pytest.approx(0.5)
+
+
+def test_command_of_iteration_time_limit_has_no_max_time(server: ScriptedServer, scripted_client: Client) -> None:
+    # The server would count the time of later batches toward this limit too.
+    server.replies["aggregate"] = cursor_reply([])
+    scripted_client.db.c.aggregate([], timeout_ms=5000, timeout_mode="iteration")
+    assert "maxTimeMS" not in server.commands("aggregate")[0]
 
 
 def test_decorated_function_has_new_deadline_in_each_call(scripted_client: Client, virtual_time: VirtualTime) -> None:

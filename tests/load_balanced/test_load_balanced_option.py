@@ -104,6 +104,14 @@ def test_load_balanced_client_does_not_poll_srv_records(
         assert monitor_starts  # A client without load balancing starts the SRV monitor.
 
 
+@pytest.mark.requirement("LB-01")
+def test_late_dns_query_keeps_load_balanced_option(dns: Network, service: ScriptedServer, connect: Any) -> None:
+    client = connect(f"mongodb+srv://{SRV_NAME}/?tls=false&loadBalanced=true", connect=False)
+    client.db.c.find_one()
+    assert topology_type_of(client) == "LoadBalanced"
+    assert service.commands("handshake")[0]["loadBalanced"] is True
+
+
 @pytest.mark.requirement("LB-87", "LB-71")
 def test_service_id_in_hello_does_not_select_load_balanced_mode(
     service: ScriptedServer, connect: Any, recorder: Any

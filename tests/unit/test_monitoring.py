@@ -3,6 +3,7 @@ from __future__ import annotations
 import logging
 from datetime import timedelta
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import gevent
 import pytest
@@ -73,6 +74,13 @@ def test_error_of_listener_is_logged_and_next_listener_runs(caplog):
     assert (record.name, record.levelno) == ("gmongo.monitoring", logging.ERROR)
     assert "PoolReadyListener.pool_ready failed on PoolReadyEvent" in record.getMessage()
     assert "my fault" in caplog.text
+
+
+@pytest.mark.parametrize("listener", [kind() for kind in listeners_module._Listener.__subclasses__()])
+def test_each_inherited_listener_method_raises_not_implemented(listener):
+    for name in (name for name in dir(listener) if not name.startswith("_")):
+        with pytest.raises(NotImplementedError):
+            getattr(listener, name)(Mock())
 
 
 def test_error_about_missing_listener_method_is_logged(caplog):

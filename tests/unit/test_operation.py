@@ -12,9 +12,10 @@ from unittest.mock import Mock
 
 import pytest
 
-from gmongo import operations
+from gmongo import MongoClient, operations
 from gmongo.execution.operation import Operation, OperationContext
 from gmongo.operations.end_sessions import ANY_SERVER, EndSessions
+from gmongo.testing import Deployment
 from tests.support.cases import rows, with_cases
 
 CONTEXT = OperationContext("db", "c")
@@ -104,6 +105,17 @@ def operation_classes() -> dict[str, type[Operation]]:
         for name, each in vars(module).items()
         if isinstance(each, type) and issubclass(each, Operation) and each.__module__ == module.__name__
     }
+
+
+def test_operations_have_names_of_server_commands() -> None:
+    with Deployment.sharded(1) as deployment, MongoClient[Any](deployment.uri) as client:
+        commands = client.admin.command("listCommands")["commands"].keys() | {
+            "createSearchIndexes",
+            "updateSearchIndex",
+        }
+    assert {
+        kind.name for kind in operation_classes().values() if isinstance(getattr(kind, "name", None), str)
+    } <= commands
 
 
 def test_operation_classes_override_exactly_listed_defaults() -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import gmongo
 from tests.unit.test_documentation import (
     INDIRECT_CLASSES,
     MODULES,
@@ -84,3 +85,7 @@ def test_all_of_each_module_lists_its_public_objects() -> None:
 
 if __name__ == "__main__":
     RECORD_PATH.write_text("\n".join([*public_api(), ""]), "utf-8")
+
+
+def test_first_read_of_public_module_imports_and_returns_module() -> None:
+    assert gmongo.__getattr__("errors") is importlib.import_module("gmongo.errors")
