@@ -56,7 +56,7 @@ _OTHER_CONSTRUCTS = (
     "a date in a format other than ISO 8601", "a document in a geospatial index",
     "a join with a source other than a collection of the same database", "a kill of sessions by user or pattern",
     "a malformed or failing expression", "a malformed part of a command", "a sort by metadata", "a sort with returnKey",
-    "a system collection", "a system variable such as $$CLUSTER_TIME", "a text search beyond plain English words",
+    "a system collection", "a system variable such as $$USER_ROLES", "a text search beyond plain English words",
     "a time series", "a time zone offset of a day or more", "a unique text or geospatial index",
     "a validation error beyond one condition on one value", "a view made in a transaction",
     "a view whose name occurs in the definition of a view", "a wildcard index", "a write concern with tags",

@@ -17,7 +17,7 @@ from tests.mutations.mutation import ROOT
 from tests.mutations.recording import Recording, Test
 
 _MAX_LINE_TESTS = 5  # Maximum number of tests for each line that only some tests reach.
-_MAX_NAMING_FILES = 10  # A name in more test files tells nothing about the tests of the name.
+_MAX_NAMING_FILES = 10  # The search ignores a name that more test files contain.
 # Maximum duration of a fast test in seconds, and maximum number of fast tests.
 _QUICK_SECONDS, _QUICK_COUNT = 0.02, 300
 _PORTION_SECONDS = 5.0  # Duration in seconds after which a portion of tests ends.

@@ -69,7 +69,7 @@ def test_python_session_prints_output_that_page_shows(page: Path) -> None:
 
 def test_guides_contain_python_sessions_that_import_gmongo() -> None:
     guides = {"tutorial", "crud", "documents", "aggregation", "indexes", "transactions", "gridfs", "change-streams"}
-    assert {*guides, "upgrading"} <= {page.stem for page in SESSION_PAGES}
+    assert {*guides} <= {page.stem for page in SESSION_PAGES}
 
 
 def test_page_about_upgrading_has_section_for_each_version() -> None:

@@ -41,9 +41,10 @@ class Certificates:
 
         :param identities: the names in the certificate: host names, IP addresses or, for clients,
             e-mail addresses.
-        :param common_name: the common name of the subject; None means no common name.
+        :param common_name: the common name of the subject, such as ``ada`` in ``CN=ada,OU=tests,O=gmongo``, or None.
         """
-        leaf = self._authority.issue_cert(*identities, common_name=common_name)
+        subject = {"common_name": common_name, "organization_unit_name": "tests", "organization_name": "gmongo"}
+        leaf = self._authority.issue_cert(*identities, **subject)
         handle, path = tempfile.mkstemp(suffix=".pem", dir=self._directory.name)
         os.close(handle)
         leaf.private_key_and_cert_chain_pem.write_to_path(path)

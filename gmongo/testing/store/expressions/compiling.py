@@ -135,7 +135,7 @@ def _compile_path(expression: str, scope: Scope) -> Expression:
     if name not in scope.names and name not in _DOCUMENT_VARIABLES:
         check_variable(name, may_be_system=True)
         if name in _SERVER_VARIABLES:
-            raise not_supported("a system variable such as $$CLUSTER_TIME", name)
+            raise not_supported("a system variable such as $$USER_ROLES", name)
         raise error(17276, f"Use of undefined variable: {name}")
     return _compile_variable_path(name, parts)
 
