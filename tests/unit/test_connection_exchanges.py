@@ -86,6 +86,22 @@ def test_failed_exchange_breaks_connection(
     assert connection.unanswered_request_id == (5 if is_unanswered and transport_state == "in step" else None)
 
 
+def test_connection_expects_no_late_reply_after_received_reply_with_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection, _ = connection_with(round_trip=None, receive=(9, 5, OP_MSG, op_msg_payload()))
+    monkeypatch.setattr("gmongo.cmap.server_connection.decode_reply", Mock(side_effect=MemoryError))
+    with pytest.raises(MemoryError):
+        connection.exchange(5, REQUEST, None, bson.decode)
+    assert connection.unanswered_request_id is None and not connection.usable
+
+
+@pytest.mark.parametrize("method", ["interrupt", "mark_forked", "close"])
+def test_connecting_connection_passes_its_end_to_race(method: str) -> None:
+    connection = Connection(("h", 1))
+    connection.race = Mock()
+    getattr(connection, method)(*([] if method == "close" else [AutoReconnect("end")]))
+    getattr(connection.race, method).assert_called_once()
+
+
 @pytest.mark.parametrize("seconds", [0, -1])
 @pytest.mark.parametrize("method", ["exchange", "next_reply", "send"])
 def test_expired_timeout_raises_before_request_is_sent(seconds: float, method: str) -> None:

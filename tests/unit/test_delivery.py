@@ -91,6 +91,25 @@ def test_killed_substitute_of_delivering_greenlet_is_replaced(delivery: Delivery
     assert listener.received == [0, 1, 2, 3, 4, 5]
 
 
+def test_substitute_killed_before_its_start_is_replaced(delivery: Delivery, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed: list[Any] = []
+
+    class Substitute(gevent.Greenlet[..., Any]):
+        def start(self) -> None:
+            super().start()
+            if not killed:
+                killed.append(self)
+                self.kill(block=False)
+
+    monkeypatch.setattr(delivery_module, "Greenlet", Substitute)
+    listener = BlockingListener()
+    spawn(queue_and_deliver, delivery, (listener.block, 0))
+    spawn(queue_and_deliver, delivery, (listener.received.append, 1)).kill()
+    listener.open()
+    assert eventually(lambda: not delivery._events)
+    assert listener.received == [0, 1] and killed
+
+
 def test_listener_may_wait_for_greenlet_that_causes_events(delivery: Delivery, short_listener_limit: None) -> None:
     received: list[str] = []
 
