@@ -108,6 +108,17 @@ def test_interrupted_tls_send_marks_transport_out_of_step(socket_pair: Any, erro
     transport.close()
 
 
+@pytest.mark.parametrize("exchange", [lambda each: each.send([b"request"]), lambda each: each.receive(1)])
+def test_interrupted_tls_transport_uses_engine_no_more(socket_pair: Any, exchange: Any) -> None:
+    tls: Any = SimpleNamespace()
+    transport = TlsTransport(socket_pair[0], True, tls, "h")
+    engine = transport._engine = Mock(pending=lambda: 16)
+    transport.interrupt(GreenletExit())
+    with pytest.raises(GreenletExit):
+        exchange(transport)
+    assert not engine.read.called and not engine.write.called
+
+
 @pytest.mark.parametrize(
     ("certificate_was_shown", "valid_until", "handshake_fails"),
     [(True, None, False), (False, 5.0, False), (False, None, True)],
