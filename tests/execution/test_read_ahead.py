@@ -212,6 +212,14 @@ def test_timeout_block_around_next_ends_wait_for_batch(server: ScriptedServer, c
     gate.set()
 
 
+def test_close_after_last_batch_of_read_ahead_kills_no_cursor(many_documents: Any, recorder: Any) -> None:
+    cursor = many_documents.find(batch_size=10).read_ahead(5)
+    next(cursor)
+    eventually(lambda: len(recorder.sent_commands("getMore")) == 2)
+    cursor.close()
+    assert recorder.sent_commands("killCursors") == []
+
+
 def test_close_during_read_ahead_kills_cursor_and_keeps_connection(server: ScriptedServer, connect: Any) -> None:
     """Close a cursor during a getMore.
 

@@ -110,6 +110,18 @@ def test_command_with_secret_has_operation_span_without_values(connect: Connect,
     assert "db.collection.name" not in span_texts[2][1]
 
 
+def test_span_of_database_command_has_collection_name_only_if_first_field_is_collection(
+    connect: Connect, spans: SpanCollector
+) -> None:
+    client = connect()
+    client.shop.command("count", "orders")
+    with pytest.raises(errors.OperationFailure):
+        client.shop.command("dropUser", "ada")
+    attributes = {span.name: dict(span.attributes or {}) for span in spans.ended}
+    assert attributes["count"]["db.collection.name"] == "orders"
+    assert "db.collection.name" not in attributes["dropUser"]
+
+
 def test_span_of_command_with_secret_omits_server_error_message(spans: SpanCollector) -> None:
     # The server's error message may contain a part of the password.
     error_reply = {"ok": 0, "code": 2, "codeName": "BadValue", "errmsg": "too short: the password, which begins with h"}
