@@ -196,12 +196,15 @@ def test_time_limit_of_next_covers_end_of_old_cursor():
 
 
 def test_resume_kills_the_cursor_after_an_error_reply():
-    with StreamMember([], [], STEPDOWN_ERROR, [change_document(1)]) as server, connect_to(server) as client:
-        with client.db.c.watch() as stream:
-            for _ in range(2):
-                stream.try_next()
-            names = [each.name for each in server.received if each.name in ("aggregate", "getMore", "killCursors")]
-            assert names == ["aggregate", "getMore", "getMore", "killCursors", "aggregate"]
+    with (
+        StreamMember([], [], STEPDOWN_ERROR, [change_document(1)]) as server,
+        connect_to(server) as client,
+        client.db.c.watch() as stream,
+    ):
+        for _ in range(2):
+            stream.try_next()
+        names = [each.name for each in server.received if each.name in ("aggregate", "getMore", "killCursors")]
+        assert names == ["aggregate", "getMore", "getMore", "killCursors", "aggregate"]
 
 
 def test_second_error_during_resume_ends_the_change_stream():
