@@ -51,7 +51,7 @@ def sort_document(sort: KeyOrList) -> dict[str, Direction]:
     return index_document(sort, "sort")
 
 
-def index_name(keys: KeyOrList, option: str = "keys") -> str:
+def index_name(keys: KeyOrList, option: str) -> str:
     """Return the default name of an index with these keys, such as ``a_1_b_-1``."""
     return "_".join(f"{name}_{direction}" for name, direction in key_pairs(keys, option=option))
 

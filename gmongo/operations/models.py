@@ -298,7 +298,7 @@ class IndexModel(_IndexModel):
         pairs = key_pairs(keys)
         collation = validate_collation_or_none(kwargs.pop("collation", None))
         if kwargs.get("name") is None:
-            kwargs["name"] = index_name(pairs)
+            kwargs["name"] = index_name(pairs, "keys")
         self._document = {**kwargs, "key": index_document(pairs)}
         if collation is not None:
             self._document["collation"] = collation

@@ -36,6 +36,12 @@ def insert_model(namespace=NAMESPACE, **document):
     return InsertOne(document, namespace=namespace)
 
 
+@pytest.mark.parametrize("flag", ["ordered", "verbose_results"])
+def test_flag_of_wrong_type_raises_type_error(client, flag):
+    with pytest.raises(TypeError, match=f"{flag} must be"):
+        client.bulk_write([insert_model()], **{flag: "yes"})
+
+
 def test_generated_id_is_first_field_and_is_stored_in_the_document(client, recorder):
     document = {"a": 1}
     raw = RawBSONDocument(bson.encode({"_id": 7, "a": 2}))

@@ -336,6 +336,12 @@ def test_invalid_length_or_chunk_size_raises_corrupt_grid_file(files_database, b
         bucket.open_download_stream(1).read()
 
 
+def test_md5_of_file_is_field_of_its_description(files_database, bucket):
+    bucket.upload_from_stream_with_id(1, "f", b"")
+    files_database.fs.files.update_one({"_id": 1}, {"$set": {"md5": "d41d"}})
+    assert bucket.open_download_stream(1).md5 == "d41d"
+
+
 def test_file_without_length_is_empty(files_database, bucket):
     bucket.upload_from_stream_with_id(1, "f", b"")
     files_database.fs.files.update_one({"_id": 1}, {"$unset": {"length": 1}})

@@ -152,3 +152,4 @@ def test_child_closes_idle_and_used_connections_of_parent_after_fork(new_pool: A
     pool.mark_forked(lambda: RuntimeError("forked"))
     pool.reset_after_fork()
     assert [connection._transport.closed for connection in (idle, used)] == [True, True]
+    assert pool.stats()["generation"] == 1

@@ -8,7 +8,7 @@ import gevent
 import pytest
 
 import gmongo
-from gmongo.errors import PyMongoError, ServerSelectionTimeoutError
+from gmongo.errors import InvalidOperation, PyMongoError, ServerSelectionTimeoutError
 from gmongo.read_preferences import Secondary
 from gmongo.testing import VirtualTime
 from tests.execution.harness import overload_reply, reply_in_sequence
@@ -44,6 +44,19 @@ def test_timeout_limits_server_selection_outside_of_operations(
     with gmongo.timeout(0.5), pytest.raises(ServerSelectionTimeoutError) as caught:
         select_server(client)
     assert caught.value.timeout and virtual_time.monotonic() - begin == pytest.approx(0.5)
+
+
+def test_command_cursor_reads_batches_after_an_empty_batch(server: ScriptedServer, scripted_client: Client) -> None:
+    server.replies["aggregate"] = cursor_reply([], 7)
+    server.replies["getMore"] = cursor_reply([{"_id": 1}], 0, "nextBatch")
+    assert scripted_client.db.c.aggregate([]).to_list() == [{"_id": 1}]
+
+
+def test_operation_with_own_limit_raises_in_with_transaction(scripted_client: Client) -> None:
+    with scripted_client.start_session() as session, pytest.raises(InvalidOperation, match="with_transaction"):
+        session.with_transaction(
+            lambda _: scripted_client.db.c.find_one({}, session=session, timeout_ms=5), timeout_ms=5000
+        )
 
 
 def test_command_of_iteration_time_limit_has_no_max_time(server: ScriptedServer, scripted_client: Client) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -92,6 +93,18 @@ def test_connection_expects_no_late_reply_after_received_reply_with_error(monkey
     with pytest.raises(MemoryError):
         connection.exchange(5, REQUEST, None, bson.decode)
     assert connection.unanswered_request_id is None and not connection.usable
+
+
+def test_wait_for_late_reply_does_not_keep_event_loop_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection, _ = connection_with(receive=(9, 5, OP_MSG, op_msg_payload()))
+    connection.unanswered_request_id = 5
+    connection.expect_late_reply(Mock(), True)
+    limits: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(
+        "gmongo.cmap.connection.interrupt_after", lambda *arguments: limits.append(arguments) or nullcontext()
+    )
+    connection.read_late_reply(3.0, 100)
+    assert [(seconds, ref) for seconds, _, ref in limits] == [(3.0, False)]
 
 
 @pytest.mark.parametrize("method", ["interrupt", "mark_forked", "close"])

@@ -86,6 +86,11 @@ def test_result_without_reply_is_not_decrypted() -> None:
     operation._encrypter.decrypt.assert_not_called()
 
 
+def test_operation_without_cursor_returns_result_and_stores_no_pin() -> None:
+    result, pin = object(), Mock()
+    assert PlainOperation(CONTEXT).store_pin(result, pin) is result and pin.mock_calls == []
+
+
 def test_end_sessions_ends_10000_sessions_per_command_on_any_server() -> None:
     operations = list(EndSessions.batches([{"id": number} for number in range(20_001)]))
     assert [len(each.command(Mock())["endSessions"]) for each in operations] == [10_000, 10_000, 1]
