@@ -66,4 +66,4 @@ class Progress:
             return ""
         if isinstance(transport, TlsTransport):
             return "; perhaps the server refused the client certificate (tlsCertificateKeyFile)"
-        return "; perhaps the server demands TLS (tls=true)"
+        return "; perhaps the server has stopped, or demands TLS (tls=true)"

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
 # The functions for simulated deployments import the simulation, because `--mongod` does not need its packages.
 
-# Seconds after which the program starts its wait again. Only the timer of this wait keeps the
-# hub running, because the greenlets of a deployment do not.
+# Duration of one wait in seconds. The timer of the wait keeps the hub running, because a deployment does not.
 _WAIT_SECONDS = 3600.0
 
 
@@ -83,9 +82,7 @@ def _create_parser() -> argparse.ArgumentParser:
         "--election-delay", type=float, default=0.1, metavar="SECONDS", help="the delay of elections after a failure"
     )
     parser.add_argument("--version", default="8.0", help="the version of the simulated server")
-    parser.add_argument(
-        "--port", type=int, default=0, help="the first member's port; other members have the next ports"
-    )
+    parser.add_argument("--port", type=int, default=0, help="the first member's port; others have the next ports")
     parser.add_argument("--user", action="append", metavar="NAME:PASSWORD", help="enable access control, add this user")
     parser.add_argument("--parameter", action="append", metavar="NAME=JSON", default=[], help="set a server parameter")
     parser.add_argument("--tls", action="store_true", help="require TLS, with a generated certificate")

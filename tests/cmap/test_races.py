@@ -284,7 +284,7 @@ def test_error_during_hello_names_connection_stage(connect: Any, server_closes: 
         peer.stop(timeout=0)
     text = str(caught.value)
     if server_closes:
-        assert "(hello for " in text and "; perhaps the server demands TLS (tls=true))" in text
+        assert "(hello for " in text and "; perhaps the server has stopped, or demands TLS (tls=true))" in text
     else:
         assert "timed out (hello for 20000 ms; limit 20000 ms: connectTimeoutMS)" in text
 

@@ -35,6 +35,7 @@ _FIELDS = {
 }  # fmt: skip
 _ALIASES = {"ismaster": "isMaster", "findandmodify": "findAndModify", "deleteIndexes": "dropIndexes"}
 _EXEMPT_COMMANDS = frozenset({"configureFailPoint"})
+_CODES_WITH_EXTRA_INFO = frozenset({121, 359, 361, 11000, 13388})  # a server requires errorExtraInfo for these errors
 _RETRYABLE_WRITES = frozenset({"insert", "update", "delete", "findAndModify", "bulkWrite"})
 _ERROR_MESSAGE = "Failing command via a fail point"
 _MODES_WITH_AMOUNT = frozenset({"times", "skip", "activationProbability"})
@@ -179,6 +180,8 @@ def apply_before(call: Call, name: str, point: FailPoint) -> None:
         raise error(data["failBeforeCommitExceptionCode"], _ERROR_MESSAGE)
     if data.get("closeConnection"):
         raise CloseConnection
+    if data.get("errorCode") in _CODES_WITH_EXTRA_INFO and not data.get("errorExtraInfo"):
+        raise error(40671, f"Missing required extra info for error code {data['errorCode']}: set errorExtraInfo")
     if "errorCode" in data:
         raise error(data["errorCode"], _ERROR_MESSAGE, **_create_error_fields(call, data))
 
