@@ -53,3 +53,9 @@ def _call_runner(uri: str, name: str) -> Iterator[CallRunner]:
         yield runner
     finally:
         runner.close()
+
+
+@pytest.fixture(autouse=True)
+def pymongo_without_pyopenssl(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let PyMongo use the module ``ssl``, because PyMongo on pyOpenSSL refuses certificate revocation lists."""
+    monkeypatch.setattr("pymongo.ssl_support.HAVE_PYSSL", False, raising=False)

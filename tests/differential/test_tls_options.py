@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
 
@@ -58,8 +57,6 @@ def test_tls_option_enables_tls_or_has_effect_of_pymongo(
         assert ours == TLS
     if name in ONLY_IN_GMONGO:
         assert ours == (REJECTED if tls is False and value is False else PLAIN if tls is False else TLS)
-    elif name == "tlsCRLFile" and tls is not False and find_spec("OpenSSL"):
-        assert (ours, _use_of_tls(pymongo, keywords)) == (TLS, REJECTED), "PyMongo on pyOpenSSL supports no CRL"
     elif tls is None and value is True:
         assert _use_of_tls(pymongo, keywords) == PLAIN, "PyMongo ignores options that only disable a check"
     else:
