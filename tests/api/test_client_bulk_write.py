@@ -120,6 +120,14 @@ def test_timeout_property_is_true_after_write_concern_error_with_wtimeout(client
     assert not isinstance(caught.value, WriteConcernError)
 
 
+def test_message_size_includes_each_namespace_once():
+    long_names = [f"db.{letter * 1000}" for letter in "ab"]
+    with server_with_limits(maxMessageSizeBytes=3000) as server, MongoClient(*server.address) as client:
+        for names in (long_names[:1] * 8, long_names * 4):
+            client.bulk_write([insert_model(name) for name in names])
+    assert [len(command["ops"]) for command in server.commands("bulkWrite")] == [8, 1, *[1] * 7]
+
+
 def test_namespace_numbers_begin_at_0_in_each_batch():
     with server_with_limits(maxWriteBatchSize=2) as server, MongoClient(*server.address) as client:
         client.bulk_write([insert_model(namespace) for namespace in ("d.a", "d.b", "d.b", "d.c")])

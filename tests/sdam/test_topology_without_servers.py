@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import MagicMock, Mock
 
 import pytest
 from bson.errors import InvalidBSON
@@ -27,7 +27,7 @@ from gmongo.sdam.server import Server
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.server_selector import _explain_failure
 from gmongo.sdam.srv_monitor import SrvMonitor
-from gmongo.sdam.topology import Topology
+from gmongo.sdam.topology import Topology, _interrupt_operations
 from gmongo.wire.timeout import seconds_of
 
 A = ("a", 27017)
@@ -125,6 +125,32 @@ def test_handshake_duration_is_round_trip_time_if_no_sample_exists(earlier_sampl
     assert (server.round_trip_time, server.min_round_trip_time) == (
         (0.25, 0.0) if earlier_sample is None else (0.5, 0.125)
     )
+    topology.close()
+
+
+def test_server_of_other_replica_set_is_unknown_with_error_that_names_both_sets() -> None:
+    topology = open_topology("mongodb://a/?replicaSet=mine&directConnection=true")
+    topology.server_checked(ServerDescription(A, {"ok": 1, "setName": "theirs", "isWritablePrimary": True}))
+    assert "'mine', but the server is in 'theirs'" in str(topology.description.server_descriptions()[A].error)
+    topology.close()
+
+
+def test_close_interrupts_operations_of_all_pools_after_grace_period() -> None:
+    pools: list[Any] = [Mock(address=A), Mock(address=("b", 27017))]
+    _interrupt_operations(pools)
+    for pool, host in zip(pools, "ab", strict=True):
+        (error,) = pool.interrupt.call_args.args
+        assert str(error) == f"{host}:27017: the operation was in progress 10 s after MongoClient.close()"
+
+
+@pytest.mark.requirement("SM-30")
+def test_handshake_delivers_events_of_server_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    topology = open_topology("mongodb://a/")
+    monkeypatch.setattr(topology, "_delivery", delivery := MagicMock())
+    connection = Connection(A)
+    connection.generation, connection.hello = topology.servers[A].pool.generation, Hello({"ok": 1}, 0.25)
+    topology.connection_established(connection)
+    assert delivery.deliver.call_count == 1
     topology.close()
 
 

@@ -115,6 +115,13 @@ def test_connecting_connection_passes_its_end_to_race(method: str) -> None:
     getattr(connection.race, method).assert_called_once()
 
 
+@pytest.mark.parametrize("is_establishing", [False, True])
+def test_late_timer_asks_transport_for_result_of_stage(is_establishing: bool) -> None:
+    connection, transport = connection_with(has_arrived=False)
+    connection.progress = Mock(has_result=lambda each: each is not transport) if is_establishing else None
+    assert connection.has_arrived() is not is_establishing
+
+
 @pytest.mark.parametrize("seconds", [0, -1])
 @pytest.mark.parametrize("method", ["exchange", "next_reply", "send"])
 def test_expired_timeout_raises_before_request_is_sent(seconds: float, method: str) -> None:
