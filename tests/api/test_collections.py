@@ -26,11 +26,10 @@ def test_command_sends_read_and_write_concern_unless_default(recording: Recordin
     database = collection.database
     for read, write in ((ReadConcern(), WriteConcern()), (ReadConcern("local"), WriteConcern(1))):
         database.command("find", "c", read_concern=read)
+        database.command("count", "c", readConcern=read)
         database.command("insert", "c", documents=[{}], write_concern=write)
-    assert [command.get("readConcern") for command in recorder.sent_commands("find")] == [
-        None,
-        {"level": "local"},
-    ]
+    for name in ("find", "count"):
+        assert [command.get("readConcern") for command in recorder.sent_commands(name)] == [None, {"level": "local"}]
     assert [command.get("writeConcern") for command in recorder.sent_commands("insert")] == [
         None,
         {"w": 1},

@@ -336,6 +336,22 @@ def test_invalid_length_or_chunk_size_raises_corrupt_grid_file(files_database, b
         bucket.open_download_stream(1).read()
 
 
+def test_unsupported_file_methods_raise_error_with_their_name(bucket):
+    bucket.upload_from_stream_with_id(1, "f", b"")
+    file = bucket.open_download_stream(1)
+    for name, arguments in {"truncate": (), "write": (b"",), "writelines": ([],), "fileno": ()}.items():
+        with pytest.raises(io.UnsupportedOperation, match=name):
+            getattr(file, name)(*arguments)
+
+
+def test_failed_removal_in_background_is_logged_and_not_raised(client, caplog):
+    fail(client, "delete", times=10, errorCode=8000)
+    file = GridFSBucket(client.files).open_upload_stream_with_id("two", "f")
+    file._owns_chunks = True
+    file._remove_in_background()
+    assert "chunks of the failed upload with _id 'two' could not be removed" in caplog.text
+
+
 def test_md5_of_file_is_field_of_its_description(files_database, bucket):
     bucket.upload_from_stream_with_id(1, "f", b"")
     files_database.fs.files.update_one({"_id": 1}, {"$set": {"md5": "d41d"}})

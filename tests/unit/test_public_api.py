@@ -10,9 +10,12 @@ import dataclasses
 import enum
 import importlib
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 import gmongo
 from tests.unit.test_documentation import (
@@ -85,6 +88,17 @@ def test_all_of_each_module_lists_its_public_objects() -> None:
 
 if __name__ == "__main__":
     RECORD_PATH.write_text("\n".join([*public_api(), ""]), "utf-8")
+
+
+@pytest.mark.parametrize(
+    "removed_name", ["count", "ensure_index", "find_and_modify", "insert", "map_reduce", "reindex", "remove", "save"]
+)
+def test_call_of_removed_method_names_existing_successors(removed_name: str) -> None:
+    collection = gmongo.MongoClient("h", connect=False).db.c
+    with pytest.raises(TypeError, match=f"Collection has no method '{removed_name}'; use ") as caught:
+        getattr(collection, removed_name)()
+    successors = re.findall(r"(\w+)\(", str(caught.value).partition("; use ")[2])
+    assert successors and all(hasattr(collection.database, name) or name in dir(collection) for name in successors)
 
 
 def test_first_read_of_public_module_imports_and_returns_module() -> None:
