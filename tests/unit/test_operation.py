@@ -11,10 +11,12 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from bson import Int64
 
 from gmongo import MongoClient, operations
 from gmongo.execution.operation import Operation, OperationContext
 from gmongo.operations.end_sessions import ANY_SERVER, EndSessions
+from gmongo.operations.find import Find
 from gmongo.testing import Deployment
 from tests.support.cases import rows, with_cases
 
@@ -84,6 +86,12 @@ def test_result_without_reply_is_not_decrypted() -> None:
     operation, result = encrypted_operation(inner_operation()), object()
     assert operation.decrypt_result(result) is result
     operation._encrypter.decrypt.assert_not_called()
+
+
+@pytest.mark.parametrize("cursor_id", [7, Int64(7), 7.0])
+def test_cursor_id_of_any_integral_type_is_kept(cursor_id: float) -> None:
+    reply = {"cursor": {"id": cursor_id, "ns": "db.c", "firstBatch": []}, "ok": 1}
+    assert Find(CONTEXT, {}, {}).result(reply, ("h", 1)).cursor_id == 7
 
 
 def test_operation_without_cursor_returns_result_and_stores_no_pin() -> None:
