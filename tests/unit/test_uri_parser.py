@@ -8,6 +8,7 @@ import dns.resolver
 import pytest
 
 from gmongo._native_threads import result_or_exception
+from gmongo.client_options import ClientOptions
 from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options import srv, uri_parts
 from gmongo.options.rules import check_combination, validate_keyword_options
@@ -150,6 +151,13 @@ class TestSrv:
         name.seeds()
         name.verified_hosts()
         assert dns_records.refs == [True, False]
+
+    def test_late_dns_query_does_not_keep_event_loop_alive(self, install_records: Any) -> None:
+        dns_records = install_records("a.example.com")
+        settings = ClientOptions("mongodb+srv://x.example.com", None, {"connect": False}).topology()
+        assert dns_records.refs == [] and settings.resolve is not None
+        assert settings.resolve(settings).seeds == (("a.example.com", 27017),)
+        assert set(dns_records.refs) == {False}
 
 
 class TestLookup:
