@@ -305,7 +305,7 @@ class Deployment:
             ``{"activationProbability": p}``.
         :param data: the data of the fail point, such as
             ``{'failCommands': ['insert'], 'errorCode': 91}``.
-        :param member: the member that gets the fail point; None means all members.
+        :param member: the member that gets the fail point; None means each member, which counts `mode` for itself.
         :raises CommandError: the fail point is not supported, ``failCommands`` contains an unknown
             command, `mode` is invalid, or `data` is invalid.
         """

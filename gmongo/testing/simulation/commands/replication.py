@@ -20,7 +20,7 @@ def _find_replica_set(call: Call) -> ReplicaSet:
 
 
 def _parse_seconds(call: Call, field: str) -> float:
-    value = call.body.get(field, _DEFAULT_SECONDS)
+    value = call.body.get(field, 0 if call.body.get("force") else _DEFAULT_SECONDS)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
         raise error(2, f"{field} has to be a nonnegative number, not {value!r}")
     return float(value)
@@ -28,18 +28,19 @@ def _parse_seconds(call: Call, field: str) -> float:
 
 def _step_down(call: Call) -> dict[str, Any]:
     replica_set = _find_replica_set(call)
+    seconds, catch_up = _parse_seconds(call, call.name) or 60.0, _parse_seconds(call, "secondaryCatchUpPeriodSecs")
+    if seconds < catch_up:
+        raise error(2, "stepdown period must be longer than secondaryCatchUpPeriodSecs")
     if call.member is not replica_set.primary:
         raise error(10107, "not primary so can't step down")
-    seconds = _parse_seconds(call, call.name)
-    _await_secondary(call, replica_set)
+    _await_secondary(call, replica_set, catch_up)
     if call.member is replica_set.primary:
         replica_set.step_down(call.member, seconds)
     return {}
 
 
-def _await_secondary(call: Call, replica_set: ReplicaSet) -> None:
+def _await_secondary(call: Call, replica_set: ReplicaSet, remaining: float) -> None:
     """Wait until another member can become primary. Do not wait if the field ``force`` is True."""
-    remaining = _parse_seconds(call, "secondaryCatchUpPeriodSecs")
     while not replica_set.has_successor() and not call.body.get("force"):
         if remaining <= 0:
             raise error(262, "No electable secondaries caught up as of now")
