@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gmongo import MongoClient
 from gmongo.testing import Deployment
 from tests.simulation.servers.wire_client import WireClient
 
@@ -82,3 +83,10 @@ def test_service_accepts_proxy_protocol(deployment, preamble):
 def test_sharded_deployment_has_no_service_id():
     with Deployment.sharded() as deployment, WireClient(deployment.members[0].address) as client:
         assert "serviceId" not in client.run(HELLO)
+
+
+def test_uri_of_one_service_selects_load_balanced_mode(deployment):
+    uri = deployment.uri_of(deployment.members[1].address)
+    assert uri.endswith("/?loadBalanced=true")
+    with MongoClient(uri) as client:
+        assert client.admin.command("ping")["ok"] == 1
