@@ -210,7 +210,7 @@ def test_x509_authenticates_subject_of_certificate():
             reply = client.run(command, "$external")
             assert reply["code"] == 18
             subject = reply["errmsg"].split("'")[1]
-            assert "CN=ada" in subject
+            assert subject == "CN=ada,OU=tests,O=gmongo"
     with (
         Deployment.standalone(tls=True, users={subject: None}) as deployment,
         TlsClient(deployment.members[0].address, certificate) as client,
