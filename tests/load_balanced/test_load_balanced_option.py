@@ -104,7 +104,6 @@ def test_load_balanced_client_does_not_poll_srv_records(
         assert monitor_starts  # A client without load balancing starts the SRV monitor.
 
 
-@pytest.mark.requirement("LB-01")
 def test_late_dns_query_keeps_load_balanced_option(dns: Network, service: ScriptedServer, connect: Any) -> None:
     client = connect(f"mongodb+srv://{SRV_NAME}/?tls=false&loadBalanced=true", connect=False)
     client.db.c.find_one()

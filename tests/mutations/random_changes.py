@@ -377,7 +377,8 @@ def _test_files_that_name(random_change: RandomChange) -> frozenset[str]:
     """Return the test files that contain a name that the changed line defines, unless many files contain the name."""
     _, names = _related_lines_and_names(random_change.file, random_change.line)
     pattern = re.compile(rf"\b({'|'.join(map(re.escape, names))})\b" if names else "(?!)")
-    found = [path for path in (ROOT / "tests").rglob("test_*.*") if pattern.search(path.read_text("utf-8", "ignore"))]
+    paths = (path for suffix in ("py", "jsonl") for path in (ROOT / "tests").rglob(f"test_*.{suffix}"))
+    found = [path for path in paths if pattern.search(path.read_text("utf-8"))]
     return frozenset(str(path.relative_to(ROOT).with_suffix(".py")) for path in found if len(found) < _MAX_NAMING_FILES)
 
 

@@ -143,7 +143,6 @@ def test_close_interrupts_operations_of_all_pools_after_grace_period() -> None:
         assert str(error) == f"{host}:27017: the operation was in progress 10 s after MongoClient.close()"
 
 
-@pytest.mark.requirement("SM-30")
 def test_handshake_delivers_events_of_server_change(monkeypatch: pytest.MonkeyPatch) -> None:
     topology = open_topology("mongodb://a/")
     monkeypatch.setattr(topology, "_delivery", delivery := MagicMock())

@@ -64,7 +64,7 @@ def test_tls_session_is_resumed_until_validity_of_ocsp_status_ends(
 
 
 def test_error_of_unusable_certificate_file_names_option_and_file(files: SimpleNamespace) -> None:
-    with pytest.raises(ConfigurationError, match=r"pyOpenSSL cannot use '.*junk\.pem': "):
+    with pytest.raises(ConfigurationError, match=r"tlsCertificateKeyFile: pyOpenSSL cannot use '.*junk\.pem': "):
         openssl._load_client_certificate(Mock(use_certificate_chain_file=Mock(side_effect=TypeError)), files.junk, None)
 
 

@@ -86,10 +86,6 @@ def test_all_of_each_module_lists_its_public_objects() -> None:
     assert set(PUBLIC_OBJECTS) - set(INDIRECT_CLASSES) <= listed_names()
 
 
-if __name__ == "__main__":
-    RECORD_PATH.write_text("\n".join([*public_api(), ""]), "utf-8")
-
-
 @pytest.mark.parametrize(
     "removed_name", ["count", "ensure_index", "find_and_modify", "insert", "map_reduce", "reindex", "remove", "save"]
 )
@@ -103,3 +99,7 @@ def test_call_of_removed_method_names_existing_successors(removed_name: str) -> 
 
 def test_first_read_of_public_module_imports_and_returns_module() -> None:
     assert gmongo.__getattr__("errors") is importlib.import_module("gmongo.errors")
+
+
+if __name__ == "__main__":
+    RECORD_PATH.write_text("\n".join([*public_api(), ""]), "utf-8")
