@@ -117,8 +117,7 @@ class EmbeddedDatabase:
         if self._server is not None:
             raise EmbeddedDatabaseError("the embedded database is started already")
         deadline = monotonic() + self._start_timeout
-        is_mongod = self._engine == "mongod"
-        if is_mongod:
+        if self._engine == "mongod":
             program, port = find_program(self._program), self._settings.port
             self._server = Server(program, self._settings, self._path, port=port)
         else:

@@ -108,13 +108,16 @@ class EmbeddedReplicaSet:
         if self.members:
             raise EmbeddedDatabaseError("the replica set is running already")
         program = find_program(self._program)
-        deadline = monotonic() + self._start_timeout
+        first_port, deadline = self._settings.port, monotonic() + self._start_timeout
         try:
             self.members = [
-                Server(program, self._settings, replica_set=self.name, port=self._settings.port_of(number))
+                Server(program, self._settings, replica_set=self.name, port=first_port and first_port + number)
                 for number in range(self._member_count)
             ]
-            gevent.joinall([gevent.spawn(member.start, deadline) for member in self.members], raise_error=True)
+            for member in self.members:
+                member.launch()
+            for member in self.members:
+                member.await_connections(deadline)
             self._initiate()
             self.primary.create_users(self._member_count)
             self.await_members(deadline - monotonic())

@@ -102,9 +102,10 @@ def test_writes_succeed_while_members_are_killed_stopped_and_stepped_down(settin
 
 
 @needs_mongod
-def test_restarted_server_still_requires_stable_api_version():
+def test_server_requires_stable_api_version_after_restart_and_step_down():
     with EmbeddedReplicaSet(1, require_api_version=True, users={"ada": "lovelace"}) as replica_set:
         replica_set.primary.restart()
+        replica_set.primary.step_down(1)
         unversioned_client = MongoClient(replica_set.uri, serverSelectionTimeoutMS=1000)
         with unversioned_client, pytest.raises(ServerSelectionTimeoutError, match="apiVersion parameter is required"):
             unversioned_client.test.things.insert_one({})
@@ -196,17 +197,13 @@ def test_program_of_environment_variable_has_priority_over_path(tmp_path, monkey
 
 
 @needs_mongod
-def test_error_of_port_in_use_contains_server_log_and_no_file_remains(temporary_directory):
+def test_error_of_port_in_use_contains_server_log_and_no_file_remains(temporary_directory, capsys):
     with socket.create_server(("127.0.0.1", 0)) as other_socket:
-        unstarted = server.Server(program.find_program(), server.Settings(), port=other_socket.getsockname()[1])
-        try:
-            with pytest.raises(
-                EmbeddedDatabaseError, match=r"(?s)Another program uses the port.*log of mongod ends with"
-            ):
-                unstarted.start(float("inf"))
-        finally:
-            unstarted.end()
+        replica_set = EmbeddedReplicaSet(1, port=other_socket.getsockname()[1])
+        with pytest.raises(EmbeddedDatabaseError, match=r"(?s)Another program uses the port.*log of mongod ends with"):
+            replica_set.start()
     assert list(temporary_directory.iterdir()) == []
+    assert capsys.readouterr().err == "", "no greenlet prints a traceback"
 
 
 @needs_mongod

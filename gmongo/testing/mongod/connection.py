@@ -20,8 +20,6 @@ from gmongo.wire.timeout import interrupt_after
 from gmongo.wire.tls import Tls
 from gmongo.wire.transport import Transport
 
-_TIMEOUT = 60.0  # seconds
-
 
 class CommandFailedError(RuntimeError):
     """A server replied to a command with an error, or sent no reply. `reply` is empty if there is no reply."""
@@ -37,14 +35,17 @@ def run_command(
     *,
     credentials: tuple[str, str] | None = None,
     ca_file: str | None = None,
-    timeout: float = _TIMEOUT,
+    api_version: str | None = None,
+    timeout: float = 60.0,
 ) -> dict[str, Any]:
     """Run a command on the database ``admin`` through a new connection, and return the reply.
 
     :param credentials: the name and the password of a user of ``admin``, for SCRAM-SHA-256.
     :param ca_file: the path of the CA certificate, for a server with TLS.
+    :param api_version: the version of the Stable API that each command declares.
     :param timeout: seconds until the reply must arrive; 60 by default.
     """
+    version_field = {"apiVersion": api_version} if api_version else {}
     resources: list[Transport | Race] = []
     timeout_error = TimeoutError(f"no reply within {timeout:g} seconds")
     tls = Tls(ssl.create_default_context(cafile=ca_file)) if ca_file else None
@@ -52,8 +53,8 @@ def run_command(
         with interrupt_after(timeout, timeout_error):
             transport = connect(address, resources.append, tls=tls)
             if credentials is not None:
-                _authenticate(transport, *credentials)
-            return _exchange(transport, command)
+                _authenticate(transport, *credentials, version_field)
+            return _exchange(transport, {**command, **version_field})
     except (OSError, EOFError, ProtocolError, bson.InvalidBSON) as error:
         raise CommandFailedError(f"{next(iter(command))} on {address[0]}:{address[1]}: {error}") from error
     finally:
@@ -72,12 +73,12 @@ def _exchange(transport: Transport, command: Mapping[str, Any]) -> dict[str, Any
     return reply
 
 
-def _authenticate(transport: Transport, user: str, password: str) -> None:
+def _authenticate(transport: Transport, user: str, password: str, version_field: dict[str, str]) -> None:
     """Authenticate with SCRAM-SHA-256 (RFC 7677), without a check of the server signature."""
     nonce = base64.b64encode(_random.urandom(18)).decode()
     client_first = f"n={user.replace('=', '=3D').replace(',', '=2C')},r={nonce}"
     start_command = {"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": f"n,,{client_first}".encode()}
-    reply = _exchange(transport, {**start_command, "options": {"skipEmptyExchange": True}})
+    reply = _exchange(transport, {**start_command, "options": {"skipEmptyExchange": True}, **version_field})
     challenge = reply["payload"].decode()
     fields = dict(field.split("=", 1) for field in challenge.split(","))
     salted_password = hashlib.pbkdf2_hmac("sha256", password.encode(), base64.b64decode(fields["s"]), int(fields["i"]))
@@ -87,4 +88,5 @@ def _authenticate(transport: Transport, user: str, password: str) -> None:
     signature = hmac.digest(hashlib.sha256(client_key).digest(), auth_message, "sha256")
     proof = base64.b64encode(bytes(a ^ b for a, b in zip(client_key, signature, strict=True))).decode()
     payload = f"{client_final},p={proof}".encode()
-    _exchange(transport, {"saslContinue": 1, "conversationId": reply["conversationId"], "payload": payload})
+    continue_command = {"saslContinue": 1, "conversationId": reply["conversationId"], "payload": payload}
+    _exchange(transport, {**continue_command, **version_field})

@@ -74,6 +74,11 @@ class Server:
 
     def start(self, deadline: float) -> None:
         """Start the process, and wait up to `deadline` until the server accepts connections."""
+        self.launch()
+        self.await_connections(deadline)
+
+    def launch(self) -> None:
+        """Start the process."""
         try:
             self._data_folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -81,8 +86,11 @@ class Server:
         folders = self._data_folder, self._scratch
         arguments = self._settings.create_arguments(*folders, self.port, self._replica_set)
         self._process = TetheredProcess(str(self._program.path), arguments, scratch=self._scratch)
+
+    def await_connections(self, deadline: float) -> None:
+        """Wait up to `deadline` until the server accepts connections."""
         while True:
-            has_ended = self._process.poll() is not None
+            has_ended = not self.is_running
             log = self._read_log()
             listening_message = next((line for line in log if line.get("id") == _LISTENING_ID), None)
             if listening_message is not None and not has_ended:
@@ -115,10 +123,10 @@ class Server:
         :raises CommandFailedError: the server replied with an error, or sent no reply.
         """
         settings = self._settings
-        version_field = {"apiVersion": "1"} if settings.require_api_version else {}
         credentials = None if without_credentials else settings.credentials
-        document = {**command, **version_field}
-        return run_command((HOST, self.port), document, credentials=credentials, ca_file=settings.ca_file)
+        version = "1" if settings.require_api_version else None
+        address, ca_file = (HOST, self.port), settings.ca_file
+        return run_command(address, command, credentials=credentials, ca_file=ca_file, api_version=version)
 
     def kill(self) -> None:
         """Send SIGKILL to the server, and wait until the process ends."""
@@ -161,11 +169,8 @@ class Server:
                 gevent.sleep(_CHECK_INTERVAL)
             self.kill()
         self.start(deadline)
-        while (
-            self._replica_set
-            and "me" not in self.command({"hello": 1}, without_credentials=True)
-            and monotonic() < deadline
-        ):
+        hello, is_member = {"hello": 1}, self._replica_set is not None
+        while is_member and "me" not in self.command(hello, without_credentials=True) and monotonic() < deadline:
             gevent.sleep(_CHECK_INTERVAL)
         self.require_api_version()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,10 +45,6 @@ class Settings:
                 raise TypeError(f"{class_name} has no setting {name!r}{did_you_mean(name, cls.__dataclass_fields__)}")
         return cls(**arguments)
 
-    def port_of(self, index: int) -> int:
-        """Return the port of the server with this index. Return 0 if the server uses any free port."""
-        return self.port + index if self.port else 0
-
     @property
     def credentials(self) -> tuple[str, str] | None:
         """The name and the password of the first user. None if there are no users."""
@@ -70,7 +66,8 @@ class Settings:
         """Return the command-line arguments of a server. Create a key file in `scratch` if needed."""
         arguments = ["--dbpath", str(data_folder), "--bind_ip", HOST, "--port", str(port), "--nounixsocket"]
         arguments += ["--wiredTigerCacheSizeGB", _CACHE_GIGABYTES, "--networkMessageCompressors", self.compressors]
-        for name, value in self._list_parameters():
+        parameters = {"diagnosticDataCollectionEnabled": False, "enableTestCommands": self.fail_points}
+        for name, value in {**parameters, **self.parameters}.items():
             arguments += ["--setParameter", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
         if replica_set is not None:
             arguments += ["--replSet", replica_set, "--oplogSize", _OPLOG_MEGABYTES]
@@ -82,12 +79,6 @@ class Settings:
             arguments += ["--tlsMode", "requireTLS", "--tlsAllowConnectionsWithoutCertificates"]
             arguments += ["--tlsCertificateKeyFile", certificate, "--tlsCAFile", authority.ca_file]
         return arguments
-
-    def _list_parameters(self) -> Iterator[tuple[str, Any]]:
-        yield "diagnosticDataCollectionEnabled", False
-        if self.fail_points:
-            yield "enableTestCommands", 1
-        yield from self.parameters.items()
 
 
 def _create_key_file(scratch: Path) -> str:

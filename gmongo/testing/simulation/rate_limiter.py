@@ -72,7 +72,7 @@ class RateLimits:
     def _admit(self, buckets: dict[str, TokenBucket], member: Member, prefix: str) -> bool:
         parameters: dict[str, Any] = member.parameters
         rate = parameters[f"{prefix}RatePerSec"]
-        burst = max(1.0, rate * parameters[f"{prefix}BurstCapacitySecs"])
+        burst = max(1.0, rate * parameters[f"{prefix}BurstCapacitySecs"]) if rate else 0.0
         is_admitted = buckets.setdefault(member.address, TokenBucket()).take_token(rate, burst)
         self.rejected_count += not is_admitted
         return is_admitted

@@ -127,6 +127,12 @@ def test_requests_above_rate_limit_fail(virtual_standalone):
         assert client.run({"ping": 1})["ok"] == 1
 
 
+def test_rate_limit_of_zero_refuses_first_request(virtual_standalone):
+    virtual_standalone.rate_limit(requests=0)
+    with WireClient(virtual_standalone.members[0].address) as client:
+        assert client.run({"ping": 1})["ok"] == 0
+
+
 def test_requests_succeed_after_end_of_rate_limit_interval(virtual_standalone):
     virtual_standalone.rate_limit(requests=100, burst=0.01)
     with WireClient(virtual_standalone.members[0].address) as client:
