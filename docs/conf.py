@@ -64,7 +64,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(Address|Bound|CollationIn|Direction|Hint|KeyOrList|KMSConnect\w+|Tls|Update|WriteModel)"),
     (r"py:.*", r"gmongo\.(auth|cmap|execution|operations|options|sdam|wire)\.(\w+\.)+\w+"),
     (r"py:.*", r"gmongo\.testing\.(command|mongod|plan|remote|simulation)\b.*"),
-    (r"py:.*", r"(Call|Cluster|Plan|ServerSession|Topology|TopologySettings)"),
+    (r"py:.*", r"(Call|Cluster|Path|Plan|Program|ServerSession|Settings|Topology|TopologySettings)"),
 ]
 
 # Page of the site → its source file in the repository, for each source file outside of this folder.
