@@ -16,7 +16,7 @@ from gmongo.cmap.metadata import client_metadata
 from gmongo.cmap.pool_settings import ConnectionSettings, PoolSettings
 from gmongo.driver_info import DriverInfo
 from gmongo.errors import ConfigurationError, InsecureConnectionWarning, InvalidOption, InvalidURI
-from gmongo.execution.retry import BASE_BACKOFF, MAX_RETRIES, ExecutionSettings
+from gmongo.execution.retry import ExecutionSettings
 from gmongo.monitoring import EventListeners
 from gmongo.options import client_values
 from gmongo.options.hosts import DEFAULT_PORT, is_on_this_machine, parse_hosts
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ClientOptions"]
 
-_DEFAULT_CONNECT_TIMEOUT = 20.0
 _DEFAULT_PROXY_PORT = 1080
 _LARGEST_PORT = 65535
 _SENT_SECRETS = {"PLAIN": "the password", "MONGODB-OIDC": "an access token"}
@@ -203,7 +202,7 @@ class ClientOptions(InheritedOptions):
         "The interval between two checks of a server, in seconds. The default is 10.",
     )
     server_monitoring_mode: str = _option(
-        "servermonitoringmode", "auto", "``auto`` (the default), ``stream`` or ``poll``."
+        "servermonitoringmode", TopologySettings.monitoring_mode, "``auto`` (the default), ``stream`` or ``poll``."
     )
     server_selector: Callable[[list[ServerDescription]], Iterable[ServerDescription]] | None = _option(
         "server_selector", None, "The function that filters the suitable servers, or None."
@@ -211,13 +210,21 @@ class ClientOptions(InheritedOptions):
     timeout: float | None = _option(
         "timeoutms", None, "The time limit of each operation, in seconds. None means no limit."
     )
-    retry_reads: bool = _option("retryreads", True, "True (the default) if the client retries reads.")
-    retry_writes: bool = _option("retrywrites", True, "True (the default) if the client retries writes.")
+    retry_reads: bool = _option(
+        "retryreads", ExecutionSettings.retry_reads, "True (the default) if the client retries reads."
+    )
+    retry_writes: bool = _option(
+        "retrywrites", ExecutionSettings.retry_writes, "True (the default) if the client retries writes."
+    )
     max_adaptive_retries: int = _option(
-        "maxadaptiveretries", MAX_RETRIES, "The maximum number of overload retries of an operation. The default is 5."
+        "maxadaptiveretries",
+        ExecutionSettings.max_adaptive_retries,
+        "The maximum number of overload retries of an operation. The default is 5.",
     )
     enable_overload_retargeting: bool = _option(
-        "enableoverloadretargeting", False, "True if overload retries avoid the overloaded server; False by default."
+        "enableoverloadretargeting",
+        ExecutionSettings.overload_retargeting,
+        "True if overload retries avoid the overloaded server; False by default.",
     )
     auto_encryption_opts: AutoEncryptionOpts | None = _option(
         "auto_encryption_opts", None, "The options of automatic encryption, or None."
@@ -239,7 +246,7 @@ class ClientOptions(InheritedOptions):
             max_idle_time_seconds=settings.max_idle_time,
             max_connecting=settings.max_connecting,
             wait_queue_timeout=settings.wait_queue_timeout,
-            connect_timeout=get("connecttimeoutms", _DEFAULT_CONNECT_TIMEOUT),
+            connect_timeout=get("connecttimeoutms", ConnectionSettings.connect_timeout),
             socket_timeout=get("sockettimeoutms"),
             tls_allow_invalid_hostnames=bool(get("tlsallowinvalidhostnames") or get("tlsinsecure")),
             appname=get("appname"),
@@ -261,7 +268,7 @@ class ClientOptions(InheritedOptions):
             retry_writes=self.retry_writes,
             timeout=self.timeout,
             max_adaptive_retries=self.max_adaptive_retries,
-            base_backoff=self.merged.get("basebackoffms", BASE_BACKOFF),
+            base_backoff=self.merged.get("basebackoffms", ExecutionSettings.base_backoff),
             overload_retargeting=self.enable_overload_retargeting,
         )
 
@@ -318,14 +325,14 @@ class ClientOptions(InheritedOptions):
     def _create_connection_settings(self) -> ConnectionSettings:
         get = self.merged.get
         return ConnectionSettings(
-            connect_timeout=get("connecttimeoutms", _DEFAULT_CONNECT_TIMEOUT),
+            connect_timeout=get("connecttimeoutms", ConnectionSettings.connect_timeout),
             socket_timeout=get("sockettimeoutms"),
             metadata=self.metadata(),
             server_api=_build_server_api_fields(self.server_api),
             load_balanced=bool(self.load_balanced),
             compressors=_select_compressors(get("compressors") or ()),
-            zlib_level=get("zlibcompressionlevel", -1),
-            tls=tls_of(self.merged, get("connecttimeoutms", _DEFAULT_CONNECT_TIMEOUT)),
+            zlib_level=get("zlibcompressionlevel", ConnectionSettings.zlib_level),
+            tls=tls_of(self.merged, get("connecttimeoutms", ConnectionSettings.connect_timeout)),
             proxy=self._create_proxy(),
             authenticator=self._create_authenticator(),
         )

@@ -9,7 +9,7 @@ from itertools import groupby
 from gmongo._background import with_checkpoints
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._truncated_repr import short
-from gmongo.errors import BulkWriteError, OperationFailure, WriteConcernError
+from gmongo.errors import BulkWriteError, WriteConcernError
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import OperationContext
 from gmongo.execution.operation_trace import OperationTrace
@@ -128,9 +128,6 @@ class Bulk:
                 if self._is_stopped:
                     break
                 self._write(executor, run, session or implicit, deadline, is_last=number == len(runs))
-        except OperationFailure:
-            if self._acknowledged:
-                raise
         finally:
             end_if_implicit(implicit)
         if not self._acknowledged:

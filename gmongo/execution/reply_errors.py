@@ -49,7 +49,7 @@ def error_of(
     return kind(message, code, reply, max_wire_version)
 
 
-def raise_error_of(reply: Document, max_wire_version: int | None, concern_first: bool = False) -> None:
+def raise_error_of(reply: Document, max_wire_version: int | None, concern_first: bool) -> None:
     """Raise the exception of :func:`error_of`, if any."""
     error = error_of(reply, max_wire_version, concern_first)
     try:

@@ -102,7 +102,7 @@ class AbortTransaction(_EndTransaction):
 
     name = "abortTransaction"
 
-    def __init__(self, transaction: Transaction, in_background: bool = False) -> None:
+    def __init__(self, transaction: Transaction, in_background: bool) -> None:
         super().__init__(transaction)
         self.in_background = in_background
 

@@ -44,7 +44,7 @@ class Answer(NamedTuple):
     ttl: int = 0  # the time to live, in seconds
 
 
-def lookup(name: str, record_type: str, timeout: float, ref: bool = True) -> Answer:
+def lookup(name: str, record_type: str, timeout: float, ref: bool) -> Answer:
     """Send a DNS query in a native thread. If the name or the records do not exist, the answer has no records.
 
     The query with its retries takes at most `timeout` seconds. If `ref` is True, the query keeps the

@@ -29,7 +29,7 @@ def test_invalid_credential_raises_configuration_error_with_rule(options: dict[s
     properties = options.get("authMechanismProperties")
     if isinstance(properties, dict):
         options["authMechanismProperties"] = {name: OBJECTS.get(value, value) for name, value in properties.items()}
-    with pytest.raises(ConfigurationError, match=message):
+    with pytest.raises(ConfigurationError, match=f"{message}$"):
         gmongo.MongoClient("localhost", connect=False, **options)
 
 

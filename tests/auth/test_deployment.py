@@ -31,6 +31,15 @@ def test_each_deployment_kind_accepts_only_correct_password(deployment_kind, tls
         assert caught.value.code == 18
 
 
+def test_unacknowledged_bulk_write_raises_authentication_failure():
+    with (
+        Deployment.standalone(users=USERS) as deployment,
+        gmongo.MongoClient(deployment.uri, password="wrong", w=0) as client,
+        pytest.raises(OperationFailure, match="Authentication failed"),
+    ):
+        client.db.c.insert_many([{"_id": 1}])
+
+
 @pytest.mark.parametrize("deployment_kind", ["standalone", "replica_set"])
 def test_x509_authenticates_only_user_of_certificate(deployment_kind):
     path = certificates().issue("ann@example.com", common_name="ann")

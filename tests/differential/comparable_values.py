@@ -108,17 +108,18 @@ class ComparableValues:
             return type(error).__name__
 
     def convert_error(self, error: BaseException, depth: int = 0) -> RaisedError:
-        """Return an error in comparable form: its classes, public attributes and labels."""
+        """Return an error in comparable form: its classes, public attributes and labels, and True if it has a text."""
         kind = type(error)
         classes = tuple(each.__name__ for each in kind.__mro__)
         if kind.__module__.partition(".")[0] not in _DRIVER_PACKAGES:
-            return RaisedError(classes, (), ())
+            return RaisedError(classes, (), (), bool(str(error)))
         names = {*dir(error), *vars(error)} - set(dir(BaseException))
         public = sorted(name for name in names if not name.startswith("_"))
         attributes = [
             (each, self.read_attribute(error, each, depth + 1)) for each in public if not callable(getattr(error, each))
         ]
-        return RaisedError(classes, tuple(attributes), tuple(sorted(getattr(error, "_error_labels", ()))))
+        labels = tuple(sorted(getattr(error, "_error_labels", ())))
+        return RaisedError(classes, tuple(attributes), labels, bool(str(error)))
 
 
 class DriverObject(NamedTuple):
@@ -129,11 +130,12 @@ class DriverObject(NamedTuple):
 
 
 class RaisedError(NamedTuple):
-    """An error in comparable form: the names of its classes, its attributes, and its labels."""
+    """An error in comparable form: its classes, attributes and labels, and True if its text is not empty."""
 
     classes: tuple[str, ...]
     attributes: tuple[Any, ...]
     labels: tuple[str, ...]
+    has_text: bool
 
 
 def are_equal(theirs: Any, ours: Any, accept: Callable[[Any, Any], bool] = lambda theirs, ours: False) -> bool:
@@ -146,6 +148,8 @@ def are_equal(theirs: Any, ours: Any, accept: Callable[[Any, Any], bool] = lambd
     :param accept: Function that receives a part of each value, and returns True if the difference of
         the parts is intended.
     """
+    if isinstance(theirs, RaisedError) and isinstance(ours, RaisedError) and theirs.has_text > ours.has_text:
+        return False
     if isinstance(theirs, RaisedError) and isinstance(ours, RaisedError) and theirs.classes[0] in ours.classes:
         equal = _has_all_attributes(theirs.attributes, ours.attributes, accept) and theirs.labels == ours.labels
         return equal or accept(theirs, ours)

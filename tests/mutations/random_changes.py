@@ -39,8 +39,9 @@ _TEST_FOLDERS = {
     "options": "unit",
     "wire": "tls",
 }
-# Tests that read the source code of all files, and may therefore detect a change of any file.
+# Tests that read the source code or the docstrings of all files, and may therefore detect a change of any file.
 _SOURCE_CODE_TESTS = (
+    "tests/unit/test_documentation.py::test_public_docstrings_describe_all_parameters",
     "tests/unit/test_source_rules.py::test_raise_in_exception_handler_has_from_clause",
     "tests/unit/test_source_rules.py::test_overloads_have_parameter_defaults_of_implementation",
 )
@@ -148,7 +149,7 @@ def _whole_lines(change: Change, source: str) -> RandomChange:
 def choose_tests(recording: Recording, random_change: RandomChange, seconds: float) -> tuple[list[str], int]:
     """Return the tests to run for a change, and the number of tests that may detect the change.
 
-    The first tests are tests that read all source code. Fast tests follow, sorted by their cost. For
+    The first tests are tests that read all source code or all docstrings. Fast tests follow, sorted by their cost. For
     each line of the changed function or class that only some tests reach, a few of these tests follow.
     If no line is reached by only some tests, tests in files that import the module follow instead. The
     other tests that reach the changed line are at the end, beginning with the cheapest test of each

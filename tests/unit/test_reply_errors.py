@@ -32,13 +32,13 @@ def test_failed_reply_raises_error_class_of_its_code(
     error = reply_errors.error_of(reply, 21)
     if error_class is None:
         assert error is None
-        reply_errors.raise_error_of(reply, 21)
+        reply_errors.raise_error_of(reply, 21, concern_first=False)
         return
     assert type(error) is error_class
     assert str(error).startswith(message) and error.code == code  # type: ignore[union-attr]
     assert error_class is WriteConcernError or error.details == reply  # type: ignore[union-attr]
     with pytest.raises(error_class) as caught:
-        reply_errors.raise_error_of(reply, 21)
+        reply_errors.raise_error_of(reply, 21, concern_first=False)
     assert str(caught.value) == str(error)
 
 

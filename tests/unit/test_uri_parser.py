@@ -193,10 +193,10 @@ class TestLookup:
             return replies[record_type]
 
         monkeypatch.setattr(dns.resolver, "resolve", resolve)
-        hosts = srv.lookup("x.example.com", "SRV", 5)
+        hosts = srv.lookup("x.example.com", "SRV", 5, ref=True)
         assert set(hosts.records) == {("a.example.com.", 27018), ("b.example.com.", 27019)}
         assert hosts.ttl == 42
-        assert srv.lookup("x.example.com", "TXT", 5).records == ["replicaSet=rs"]
+        assert srv.lookup("x.example.com", "TXT", 5, ref=True).records == ["replicaSet=rs"]
         assert queries == [("x.example.com", "SRV", 5), ("x.example.com", "TXT", 5)]
 
     @pytest.mark.parametrize("error", [dns.resolver.NXDOMAIN, dns.resolver.NoAnswer])
@@ -204,7 +204,7 @@ class TestLookup:
         self, error: type[Exception], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(dns.resolver, "resolve", _resolver_that_raises(error.__new__(error)))
-        assert srv.lookup("x.example.com", "TXT", 5).records == []
+        assert srv.lookup("x.example.com", "TXT", 5, ref=True) == ([], 0)
 
     def test_failed_dns_lookup_raises_error_with_cause_and_prints_nothing(
         self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -212,7 +212,7 @@ class TestLookup:
         failure = OSError("no name server")
         monkeypatch.setattr(dns.resolver, "resolve", _resolver_that_raises(failure))
         with pytest.raises(ConfigurationError, match="no name server") as raised:
-            srv.lookup("x.example.com", "SRV", 5)
+            srv.lookup("x.example.com", "SRV", 5, ref=True)
         assert raised.value.__cause__ is failure
         assert capfd.readouterr().err == ""
 
@@ -226,7 +226,7 @@ class TestLookup:
         for module in ("ssl", "socket"):
             monkeypatch.setattr(srv.monkey, "is_module_patched", module.__eq__)
             with pytest.raises(ConfigurationError):
-                srv.lookup("x.example.com", "SRV", 5)
+                srv.lookup("x.example.com", "SRV", 5, ref=True)
         assert destroy_calls == [True]
 
 
