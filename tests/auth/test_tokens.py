@@ -201,7 +201,7 @@ def test_rejected_refresh_token_is_not_reused_after_failed_callback(clock: Adjus
     server = TokenServer("token 1")
     login.authenticate(server, {}, None)
     server.accepted_tokens = ("token 4",)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"must return an OIDCCallbackResult with an access token, not NoneType$"):
         login.authenticate(server, {}, None)
     login.authenticate(server, {}, None)
     assert [each.refresh_token for each in callback.calls] == [None, "refresh 1", None, None]

@@ -81,7 +81,7 @@ def test_check_in_to_another_pool_and_second_check_in_raise_invalid_operation(ne
     assert (connection_counts(first), connection_counts(second)) == ((1, 0, 0, 1), (0, 0, 0, 0))
     first.check_in(connection)
     recorder.clear()
-    with pytest.raises(InvalidOperation):
+    with pytest.raises(InvalidOperation, match="is not checked out of <Pool"):
         first.check_in(connection)
     assert not recorder.events
     assert connection_counts(first) == (1, 0, 1, 0)

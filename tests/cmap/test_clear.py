@@ -20,7 +20,7 @@ from tests.support.wait import eventually
 @pytest.mark.requirement("CMAP-139")
 def test_clear_of_service_without_load_balancer_raises_invalid_operation(new_pool: Any, recorder: Any) -> None:
     pool = new_pool()
-    with pytest.raises(InvalidOperation):
+    with pytest.raises(InvalidOperation, match="clear requires a service_id behind a load balancer"):
         pool.clear(service_id=ObjectId())
     assert (pool.generation, pool.stats()["state"]) == (0, "ready")
     assert not recorder.events_named("PoolCleared")

@@ -59,7 +59,7 @@ def test_closed_connection_rejects_commands_and_second_check_in(new_pool: Any, s
     received_count = len(server.received)
     with pytest.raises(AutoReconnect):
         ping(connection)
-    with pytest.raises(InvalidOperation):
+    with pytest.raises(InvalidOperation, match="is not checked out of <Pool"):
         pool.check_in(connection)
     gevent.sleep(0.01)
     assert len(server.received) == received_count
@@ -76,7 +76,7 @@ def test_second_request_on_busy_connection_raises_invalid_operation(
     connection = new_pool().check_out()
     first = start_greenlet(ping, connection)
     server.wait_for("ping")
-    with pytest.raises(InvalidOperation):
+    with pytest.raises(InvalidOperation, match=r"is in the middle of another request$"):
         ping(connection, name="pong")
     gate.set()
     assert first.get(timeout=5)["ok"] == 1

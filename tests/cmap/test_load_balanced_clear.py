@@ -35,7 +35,7 @@ def check_out_connection_to(service: ObjectId, server: ScriptedServer, pool: Poo
 
 @pytest.mark.requirement("CMAP-138")
 def test_clear_without_service_id_behind_load_balancer_raises_invalid_operation(pool: Pool, recorder: Any) -> None:
-    with pytest.raises(InvalidOperation):
+    with pytest.raises(InvalidOperation, match="clear requires a service_id behind a load balancer"):
         pool.clear()
     assert (pool.generation, pool.stats()["state"]) == (0, "ready")
     assert not recorder.events_named("PoolCleared")

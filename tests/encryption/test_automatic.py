@@ -413,7 +413,7 @@ def test_client_with_limited_pool_has_an_internal_client(connect, client, encryp
         assert internal_client.options.pool_options.min_pool_size == 0
         assert internal_client.options.pool_options.max_pool_size == size
         auto_client.close()
-        with pytest.raises(InvalidOperation):
+        with pytest.raises(InvalidOperation, match=r"Cannot use MongoClient after close$"):
             internal_client.admin.command("ping")
 
 

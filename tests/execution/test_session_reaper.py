@@ -244,5 +244,5 @@ def test_client_close_aborts_open_transaction_of_another_greenlet(deployment: De
     assert count_open_resources(deployment)["transactions"] == 0
     assert len(deployment.commands.named("abortTransaction")) == 1
     client_is_closed.set()
-    with pytest.raises(InvalidOperation):
+    with pytest.raises(InvalidOperation, match=r"Cannot use MongoClient after close$"):
         greenlet.get()

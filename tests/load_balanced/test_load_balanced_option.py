@@ -59,9 +59,9 @@ def test_client_without_option_is_not_load_balanced(option: str, service: Script
 @pytest.mark.requirement("LB-03")
 def test_databases_and_collections_reject_load_balanced_option(service: ScriptedServer, connect: Any) -> None:
     client = connect(f"mongodb://{service.name}")
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'load_balanced'"):
         client.get_database("db", load_balanced=True)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'load_balanced'"):
         client.db.get_collection("c", load_balanced=True)
     for owner in (Database, Collection):
         for name, method in inspect.getmembers(owner, inspect.isfunction):

@@ -122,11 +122,11 @@ def test_each_client_sends_own_api_parameters(deployment: Deployment, connect: A
 
 @pytest.mark.requirement("API-44")
 def test_server_api_is_accepted_only_as_client_argument(connect: Any) -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"server_api must be an instance of ServerApi, not '1'$"):
         connect("mongodb://a.test", connect=False, server_api="1")
     with pytest.warns(UserWarning, match="(?i)server_?api"):
         client = connect("mongodb://a.test/?serverApi=1", connect=False)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'server_api'"):
         client.db.get_collection("c", server_api=ServerApi("1"))
 
 

@@ -119,7 +119,7 @@ class CollectionWithoutIndexes(PlainCollection):
 def test_gridfs_creates_missing_indexes_on_foreign_client(monkeypatch):
     monkeypatch.setattr(MemoryDatabase, "__getitem__", lambda database, name: CollectionWithoutIndexes(database, name))
     monkeypatch.setattr(MongoClient, "write_concern", WriteConcern(1))
-    with pytest.raises(InvalidOperation):
+    with pytest.raises(InvalidOperation, match="only a gmongo MongoClient sends"):
         GridFS(MongoClient().shop).put(b"x")
     expected = [
         ("fs.files", [("filename", 1), ("uploadDate", 1)]),

@@ -225,7 +225,9 @@ class TestLookup:
         monkeypatch.setattr(dns.resolver, "resolve", _resolver_that_raises(OSError("no name server")))
         for module in ("ssl", "socket"):
             monkeypatch.setattr(srv.monkey, "is_module_patched", module.__eq__)
-            with pytest.raises(ConfigurationError):
+            with pytest.raises(
+                ConfigurationError, match=r"DNS gave no SRV records of x\.example\.com: no name server$"
+            ):
                 srv.lookup("x.example.com", "SRV", 5, ref=True)
         assert destroy_calls == [True]
 
