@@ -100,8 +100,7 @@ class _ValueRepr(Repr):
 
     def repr_instance(self, x: object, level: int) -> str:
         if isinstance(x, (bytes, bytearray, memoryview)):
-            text = repr(bytes(x[: self.maxother]))
-            return text if len(x) <= self.maxother else f"{text[: self.maxother - 3]}..."
+            return repr(bytes(x[: self.maxother])) + ("..." if len(x) > self.maxother else "")
         if isinstance(x, str):
             return self.repr_str(x[: self.maxstring + 1], level)
         if isinstance(x, RawBSONDocument):

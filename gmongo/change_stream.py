@@ -175,7 +175,6 @@ class ChangeStream(Generic[DocumentType]):
         return {**self._stage_options, **self._position.fields()}
 
     def _resume(self) -> ServerCursor:
-        self._interrupted = True
         if self._cursor is not None:
             self._cursor.close()
         return self._open()

@@ -11,6 +11,7 @@ from bson.objectid import ObjectId
 
 from gmongo import _clock
 from gmongo._documents import Document
+from gmongo._parameter_docs import read_only
 from gmongo._server_facts import sizes, wire_versions
 from gmongo.errors import (
     AutoReconnect,
@@ -57,11 +58,6 @@ def _parse_member_type(hello: Document) -> int:
     if hello.get("arbiterOnly"):
         return SERVER_TYPE.RSArbiter
     return SERVER_TYPE.RSOther
-
-
-def read_only(name: str, doc: str) -> Any:
-    """Return a fast read-only property for the attribute `name`."""
-    return property(attrgetter(name), doc=doc)
 
 
 def _hello_field(name: str, doc: str, default: object = None) -> Any:

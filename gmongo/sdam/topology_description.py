@@ -8,11 +8,12 @@ from typing import Any
 
 from bson.objectid import ObjectId
 
+from gmongo._parameter_docs import read_only
 from gmongo._server_facts import wire_versions
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import ConfigurationError
 from gmongo.sdam.selection import WRITABLE, Selector, filter_by_latency, find_suitable_servers
-from gmongo.sdam.server_description import ServerDescription, read_only
+from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.settings import TopologySettings
 from gmongo.server_type import SERVER_TYPE
 from gmongo.wire.address import Address

@@ -8,6 +8,7 @@ import pytest
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect
 from gmongo.read_preferences import ReadPreference
+from gmongo.testing import Deployment
 from tests.support.server import ScriptedReplicaSet
 from tests.support.wait import eventually
 
@@ -40,6 +41,15 @@ def connect_and_discover(replica_set, **options):
 
 def addresses_of(members):
     return frozenset(member.address for member in members)
+
+
+@pytest.mark.parametrize(("version", "on_secondary"), [("5.0", True), ("4.4", False)])
+def test_first_aggregation_with_output_runs_on_secondary_since_server_5_0(version, on_secondary):
+    with Deployment.replica_set(3, version=version) as deployment, MongoClient(deployment.uri) as client:
+        database = client.get_database("db", read_preference=ReadPreference.SECONDARY)
+        database.c.aggregate([{"$out": "copy"}])
+        (aggregation,) = deployment.commands.named("aggregate")
+        assert (aggregation.member != deployment.members.primary.address) is on_secondary
 
 
 @pytest.mark.requirement("SM-53", "SM-63")

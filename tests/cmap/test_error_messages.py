@@ -22,6 +22,8 @@ from gmongo.errors import (
     PyMongoError,
     WaitQueueTimeoutError,
 )
+from gmongo.testing import VirtualTime
+from tests.cmap.harness import make_pool
 from tests.support.server import ScriptedServer, send_no_reply
 
 
@@ -84,6 +86,19 @@ def test_check_out_timeout_names_option_and_oldest_check_out(new_pool: Any, serv
     assert "being established: 0 (maxConnecting: 2), waitQueueTimeoutMS: 20000 ms, longest held for 20" in text
     assert text.endswith(": find")
     assert (raised.value.address, raised.value.timeout) == (server.address, True)
+
+
+@pytest.mark.parametrize("has_listener", [False, True])
+def test_pool_report_shows_seconds_since_last_check_out(
+    has_listener: bool, virtual_time: VirtualTime, server: Any, recorder: Any
+) -> None:
+    pool = make_pool(server.address, recorder if has_listener else None)
+    pool.check_in(pool.check_out())
+    virtual_time.advance(0.5)
+    pool.check_out()
+    virtual_time.advance(0.25)
+    assert pool.stats()["held"][0]["seconds"] == pytest.approx(0.25, abs=0.01)
+    pool.close()
 
 
 @pytest.mark.requirement("CMAP-232")

@@ -383,6 +383,11 @@ def test_document_with_several_keys_is_decrypted(connect, client, encryption):
     assert auto_client.shop.people.find_one({"_id": 7}) == {"_id": 7, "f0": 0, "f1": 1, "f2": 2}
 
 
+def test_mongocryptd_gets_no_connection_before_command_with_values(auto_client, mongocryptd):
+    auto_client.admin.command("ping")
+    assert not mongocryptd.peers
+
+
 def test_close_disconnects_from_mongocryptd(auto_client, mongocryptd):
     auto_client.shop.people.insert_one(dict(ANN_DOCUMENT))
     assert mongocryptd.peers

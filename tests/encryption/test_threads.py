@@ -11,14 +11,12 @@ import pytest
 from bson import Binary
 from gevent import get_hub
 
-from gmongo._encryption import hooks
+from gmongo._encryption import context, hooks
 from gmongo._encryption.library import contexts
-from gmongo.encryption import Algorithm, ClientEncryption
+from gmongo.encryption import Algorithm, ClientEncryption, RangeOpts
 from gmongo.errors import EncryptionError, InvalidOperation
 from tests.encryption.conftest import CODEC_OPTIONS, KMS_PROVIDERS, VAULT
 from tests.support.wait import WAIT_LIMIT, eventually
-
-pytestmark = pytest.mark.long
 
 RANDOMIZED = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
 LARGE_TEXT = "x" * 8_000_000
@@ -99,6 +97,29 @@ def test_event_loop_runs_between_pieces_of_cryptography(encryption, key, event_l
     event_loop_turns.count = 0
     assert encryption.decrypt(secret) == LARGE_TEXT
     assert event_loop_turns.count > len(LARGE_TEXT) / hooks._CHUNK_SIZE
+
+
+RANGE_OPTIONS = {"contention_factor": 0, "range_opts": RangeOpts(min=0, max=10, sparsity=1)}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "options", "is_slow"),
+    [
+        (RANDOMIZED, {}, False),
+        (Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Deterministic, {}, False),
+        (Algorithm.UNINDEXED, {}, False),
+        (Algorithm.INDEXED, {"contention_factor": 0}, False),
+        (Algorithm.RANGE, RANGE_OPTIONS, True),
+    ],
+)
+def test_thread_encrypts_small_value_only_with_slow_algorithm(
+    encryption, key, monkeypatch, algorithm, options, is_slow
+):
+    runs = []
+    original = context.Context._run_in_pool
+    monkeypatch.setattr(context.Context, "_run_in_pool", lambda *each: runs.append(each) or original(*each))
+    encryption.encrypt(5, algorithm, key, **options)
+    assert bool(runs) is is_slow
 
 
 def test_event_loop_runs_while_many_small_values_are_decrypted(client, deployment, encryption, key, event_loop_turns):

@@ -183,7 +183,7 @@ def _record(output_folder: Path, targets: list[str], digests: Mapping[str, str])
     from coverage import Coverage
 
     output_folder.mkdir(parents=True)
-    plugins = ["-p", "no:cacheprovider", "-p", "tests.mutations.recording", "--timeout=120", "-m", "not long"]
+    plugins = ["-p", "no:cacheprovider", "-p", "tests.mutations.recording", "--timeout=120"]
     command = [sys.executable, "-m", "pytest", "-q", *plugins, *targets]
     environment = {**os.environ, _FOLDER_VARIABLE: str(output_folder)}
     output = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=_RUN_TIMEOUT, check=False)

@@ -193,6 +193,16 @@ def test_audit_reads_only_name_of_sensitive_command() -> None:
     assert "secret" not in audit.report()
 
 
+@pytest.mark.parametrize(("location", "command_count"), [("", 0), ("app.py:1", 1)])
+def test_audit_ignores_kill_sessions_of_driver(
+    location: str, command_count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gmongo.stable_api.audit._call_location", lambda: location)
+    audit = Audit()
+    audit.started(_event("killSessions"))
+    assert audit.commands == command_count and audit.is_clean is (command_count == 0)
+
+
 def _event(name: str, failure: dict[str, Any] | None = None) -> Any:
     """Return a substitute for a command event, with the attributes that the audit reads."""
     return SimpleNamespace(command_name=name, command={name: 1}, failure=failure)

@@ -45,6 +45,11 @@ def test_client_offers_password_method_only_with_username(server, proxy_account,
         assert "proxy-secret" not in repr(client.options.merged)
 
 
+def test_port_of_proxy_is_1080_by_default():
+    with gmongo.MongoClient("localhost", proxyHost="proxy", connect=False) as client:
+        assert client.options.topology().connection.proxy.address == ("proxy", 1080)
+
+
 def test_proxy_resolves_host_names(server):
     with (
         Socks5Proxy(addresses_by_host={"no-such-host.invalid": "127.0.0.1"}) as proxy,

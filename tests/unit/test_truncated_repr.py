@@ -153,6 +153,11 @@ def test_short_repr_of_plain_value_equals_reprlib(value: Any) -> None:
     assert short(value) == reprlib.repr(value)
 
 
+@pytest.mark.parametrize(("size", "text"), [(30, repr(b"x" * 30)), (31, repr(b"x" * 30) + "...")])
+def test_short_repr_of_bytes_shows_at_most_30_bytes(size: int, text: str) -> None:
+    assert short(b"x" * size) == text
+
+
 def many_fields(mapping_class: Callable[..., Any], count: int = 10_000) -> Any:
     return mapping_class((f"f{number}", number) for number in range(count))
 

@@ -66,8 +66,7 @@ def _exchange(transport: Transport, command: Mapping[str, Any]) -> dict[str, Any
     request_id = next_request_id()
     transport.send(encode_op_msg(request_id, 0, bson.encode({**command, "$db": "admin"})))
     _reply_id, _response_to, opcode, payload = transport.receive(request_id)
-    body, _more = decode_reply(opcode, payload)
-    reply = bson.decode(body)
+    reply = bson.decode(decode_reply(opcode, payload)[0])
     if not reply.get("ok"):
         raise CommandFailedError(f"{next(iter(command))}: {reply.get('errmsg')}", reply)
     return reply

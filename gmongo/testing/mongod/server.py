@@ -84,7 +84,7 @@ class Server:
         except OSError as error:
             raise EmbeddedDatabaseError(f"the data folder cannot be created: {error}. {_FOLDER_ADVICE}") from error
         folders = self._data_folder, self._scratch
-        arguments = self._settings.create_arguments(*folders, self.port, self._replica_set)
+        arguments = self._settings.create_arguments(self._program.version, *folders, self.port, self._replica_set)
         self._process = TetheredProcess(str(self._program.path), arguments, scratch=self._scratch)
 
     def await_connections(self, deadline: float) -> None:
@@ -122,8 +122,7 @@ class Server:
         :param without_credentials: True to send the command without credentials.
         :raises CommandFailedError: the server replied with an error, or sent no reply.
         """
-        settings = self._settings
-        credentials = None if without_credentials else settings.credentials
+        settings, credentials = self._settings, None if without_credentials else self._settings.credentials
         version = "1" if settings.require_api_version else None
         address, ca_file = (HOST, self.port), settings.ca_file
         return run_command(address, command, credentials=credentials, ca_file=ca_file, api_version=version)

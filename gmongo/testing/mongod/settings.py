@@ -62,11 +62,15 @@ class Settings:
         query = urlencode({name: value for name, value in options.items() if value is not None})
         return f"mongodb://{user}{','.join(addresses)}/{'?' if query else ''}{query}"
 
-    def create_arguments(self, data_folder: Path, scratch: Path, port: int, replica_set: str | None) -> list[str]:
+    def create_arguments(
+        self, version: tuple[int, ...], data_folder: Path, scratch: Path, port: int, replica_set: str | None
+    ) -> list[str]:
         """Return the command-line arguments of a server. Create a key file in `scratch` if needed."""
         arguments = ["--dbpath", str(data_folder), "--bind_ip", HOST, "--port", str(port), "--nounixsocket"]
         arguments += ["--wiredTigerCacheSizeGB", _CACHE_GIGABYTES, "--networkMessageCompressors", self.compressors]
-        parameters = {"diagnosticDataCollectionEnabled": False, "enableTestCommands": self.fail_points}
+        parameters: dict[str, Any] = {"diagnosticDataCollectionEnabled": False, "enableTestCommands": self.fail_points}
+        if version >= (5,):  # otherwise a member waits for 15 seconds after SIGTERM
+            parameters["shutdownTimeoutMillisForSignaledShutdown"] = 100
         for name, value in {**parameters, **self.parameters}.items():
             arguments += ["--setParameter", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
         if replica_set is not None:
@@ -82,8 +86,7 @@ class Settings:
 
 
 def _create_key_file(scratch: Path) -> str:
-    # The key need not be secret: the members listen only on the loopback interface, and contain only
-    # data of tests.
+    # The key need not be secret: the members contain only data of tests, and listen only on the loopback interface.
     path = scratch / "key"
     if not path.exists():
         path.touch(0o600)
