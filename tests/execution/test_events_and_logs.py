@@ -90,3 +90,13 @@ def test_duration_in_command_event_is_duration_of_exchange(
     with contextlib.suppress(OperationFailure):
         client.db.command("count", "c")
     assert last_event(recorder, event_name).duration_micros == pytest.approx(250_000, abs=10_000)
+
+
+def test_log_names_server_connection_only_if_hello_contains_connection_id(
+    deployment: Deployment, connect: Connect, messages_of: Any
+) -> None:
+    connect(deployment).db.command("ping")
+    with ScriptedServer() as server:
+        connect(server).db.command("ping")
+    with_id, without_id = [each for each in messages_of("command") if each["message"] == "Command started"]
+    assert with_id["serverConnectionId"] > 0 and "serverConnectionId" not in without_id

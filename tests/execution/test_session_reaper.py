@@ -144,15 +144,20 @@ def test_cursor_ends_on_the_server_after_a_network_error(command, in_explicit_se
     eventually(lambda: killed_session_ids(deployment))
 
 
-def test_session_of_dropped_cursor_is_killed_after_network_error_of_kill_cursors(deployment, client):
+def test_sessions_of_dropped_cursors_are_killed_after_network_error_of_kill_cursors(deployment, client):
     client.db.c.insert_many([{} for _ in range(5)])
-    with client.start_session() as session:
-        cursor = client.db.c.find(batch_size=2, session=session)
+    cursors = [client.db.c.find(batch_size=2) for _ in range(2)]
+    for cursor in cursors:
         next(cursor)
-        fail(deployment, "killCursors", closeConnection=True)
-        del cursor
-        eventually(lambda: deployment.commands.named("killCursors"))
-    eventually(lambda: killed_session_ids(deployment))
+    fail(deployment, "killCursors", closeConnection=True)
+    del cursors, cursor
+    eventually(
+        lambda: (
+            {session for sessions in killed_session_ids(deployment) for session in sessions}
+            == {bytes(command.body["lsid"]["id"]) for command in deployment.commands.named("find")}
+        )
+    )
+    assert len(deployment.commands.named("killCursors")) == 1
 
 
 def test_session_is_killed_on_each_server_that_has_an_interrupted_command(connect):
