@@ -340,7 +340,7 @@ def test_unsupported_file_methods_raise_error_with_their_name(bucket):
     bucket.upload_from_stream_with_id(1, "f", b"")
     file = bucket.open_download_stream(1)
     for name, arguments in {"truncate": (), "write": (b"",), "writelines": ([],), "fileno": ()}.items():
-        with pytest.raises(io.UnsupportedOperation, match=name):
+        with pytest.raises(io.UnsupportedOperation, match=rf"{name}(?!\w)"):
             getattr(file, name)(*arguments)
 
 

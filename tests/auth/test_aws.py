@@ -133,7 +133,7 @@ def test_ecs_endpoint_provides_credentials(monkeypatch):
 def test_aws_credential_service_with_invalid_answer_raises_operation_failure(monkeypatch, status, text, message):
     with Endpoint(lambda *request: (status, text)) as endpoint:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", endpoint.url + "/creds")
-        with pytest.raises(OperationFailure, match=message):
+        with pytest.raises(OperationFailure, match=rf"{message}(?!\w)"):
             AwsCredentialsCache().find()
 
 

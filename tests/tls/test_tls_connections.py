@@ -241,7 +241,7 @@ def test_second_connection_resumes_tls_session(server, files, version):
 @with_cases
 def test_unusable_certificate_file_raises_configuration_error(files, options, message):
     options = {name: getattr(files, file) for name, file in options.items()}
-    with pytest.raises(ConfigurationError, match=message):
+    with pytest.raises(ConfigurationError, match=rf"{message}(?!\w)"):
         gmongo.MongoClient("localhost", connect=False, **options)
 
 

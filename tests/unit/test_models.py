@@ -40,7 +40,7 @@ def test_filter_that_is_no_mapping_raises(make_model):
 @for_each_filtered_model
 @with_cases
 def test_malformed_model_option_raises(make_model, options, error_class, message):
-    with pytest.raises(error_class, match=message):
+    with pytest.raises(error_class, match=rf"{message}(?!\w)"):
         make_model({}, **options)
 
 
@@ -63,7 +63,7 @@ def test_update_without_operator_or_pipeline_raises(model_class):
         ([], ValueError, "not be empty"),
         ("$set", TypeError, "'\\$set'"),
     ):
-        with pytest.raises(error, match=message):
+        with pytest.raises(error, match=rf"{message}(?!\w)"):
             checked_change(model_class({}, update))
 
 
