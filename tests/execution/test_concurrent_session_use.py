@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+from unittest.mock import Mock
 
 import gevent
 import pytest
 
 from gmongo.client_session import ClientSession
 from gmongo.errors import InvalidOperation
+from gmongo.execution.transaction import Transaction
 from gmongo.testing import Deployment
 from tests.execution.harness import assert_no_resource_in_use, delay_replies, idle_session_ids, run_in_greenlet
 from tests.execution.operations import SESSION_OPERATIONS
@@ -30,6 +32,16 @@ def test_concurrent_use_of_session_raises_invalid_operation(
         SESSION_OPERATIONS[operation][1](client, session)
     assert len(deployment.commands.named(SESSION_OPERATIONS[operation][0])) == 1
     assert_no_resource_in_use(client)
+
+
+def test_session_is_free_after_interruption_of_a_switch_before_the_command(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with client.start_session() as session:
+        with monkeypatch.context() as patch, pytest.raises(gevent.GreenletExit):
+            patch.setattr(Transaction, "reset_ended", Mock(side_effect=gevent.GreenletExit))
+            client.db.c.find_one({}, session=session)
+        run_in_greenlet(lambda: client.db.c.find_one({}, session=session))
 
 
 def test_dropped_session_returns_to_the_session_pool(client: Client) -> None:
