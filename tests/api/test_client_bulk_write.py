@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from functools import partial
+
 import bson
 import pytest
 from bson import Int64, ObjectId
+from bson.codec_options import DEFAULT_CODEC_OPTIONS
 from bson.raw_bson import RawBSONDocument
 
 from gmongo import MongoClient
 from gmongo.errors import (
     AutoReconnect,
     ClientBulkWriteException,
+    DocumentTooLarge,
     WriteConcernError,
 )
-from gmongo.operations import InsertOne, UpdateMany
+from gmongo.operations import InsertOne, ReplaceOne, UpdateMany
+from gmongo.operations.client_bulk import USUAL_LIMITS, Write, check_size
 from tests.support.fail_points import fail
 from tests.support.faults import cut_reply, send_no_reply
 from tests.support.scripted_server import ScriptedServer
@@ -183,3 +189,13 @@ def test_time_limit_of_bulk_write_covers_end_of_results_cursor():
         with pytest.raises(ClientBulkWriteException) as caught:
             client.bulk_write([insert_model(_id=1)], verbose_results=True)
         assert caught.value.error.timeout and server.commands("killCursors") == []
+
+
+@pytest.mark.parametrize("excess_bytes", [0, 1])
+@pytest.mark.parametrize("new_model", [InsertOne, partial(ReplaceOne, {"_id": 1})], ids=["insert", "replacement"])
+def test_unacknowledged_write_raises_only_if_document_exceeds_limit_of_server(new_model, excess_bytes):
+    document = {"_id": 1, "text": "x" * 1000}
+    write = Write(0, new_model(document, namespace="db.c"), DEFAULT_CODEC_OPTIONS)
+    limits = USUAL_LIMITS._replace(document_size=len(bson.encode(document)) - excess_bytes)
+    with pytest.raises(DocumentTooLarge, match="at index 0 is") if excess_bytes else nullcontext():
+        check_size(write, limits, DEFAULT_CODEC_OPTIONS)
