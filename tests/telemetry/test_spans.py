@@ -110,6 +110,15 @@ def test_command_with_secret_has_operation_span_without_values(connect: Connect,
     assert "db.collection.name" not in span_texts[2][1]
 
 
+def test_spans_of_collection_creation_and_drop_have_names_of_specification(
+    connect: Connect, spans: SpanCollector
+) -> None:
+    client = connect()
+    client.shop.create_collection("orders", check_exists=False)
+    client.shop.drop_collection("orders")
+    assert spans.only_span("createCollection shop.orders") and spans.only_span("dropCollection shop.orders")
+
+
 def test_span_of_database_command_has_collection_name_only_if_first_field_is_collection(
     connect: Connect, spans: SpanCollector
 ) -> None:

@@ -67,6 +67,11 @@ def test_update_without_operator_or_pipeline_raises(model_class):
             checked_change(model_class({}, update))
 
 
+def test_index_keys_of_wrong_type_raise_error_with_parameter_name():
+    with pytest.raises(TypeError, match=r"^keys must be"):
+        IndexModel(5)
+
+
 def test_replacement_with_operator_raises():
     assert ReplaceOne({}, {}).replacement == {}
     assert ReplaceOne({}, {"a": {"$x": 1}}).replacement == {"a": {"$x": 1}}

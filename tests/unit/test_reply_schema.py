@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from unittest.mock import Mock
 
 import bson
 import pytest
@@ -11,6 +12,7 @@ from bson import Int64, ObjectId, Timestamp
 
 from gmongo.cmap.hello import read_hello
 from gmongo.errors import OperationFailure, ProtocolError
+from gmongo.operations.find import CursorOperation
 from gmongo.wire import reply_schema as schema
 from gmongo.wire.reply_schema import check, first_violation, unexpected
 from tests.support.cases import rows, with_cases
@@ -149,3 +151,8 @@ def test_ordinary_cluster_time_is_checked_without_encoding(monkeypatch: pytest.M
     table = schema.HELLO_SCHEMA
     assert first_violation({"$clusterTime": cluster_time}, table) is None and not encoded
     assert first_violation({"$clusterTime": {**cluster_time, "more": 1}}, table) is None and len(encoded) == 1
+
+
+def test_error_of_invalid_cursor_field_names_cursor() -> None:
+    with pytest.raises(ProtocolError, match=r"^id of a cursor must be "):
+        CursorOperation._check_reply(Mock(batch_field="firstBatch"), {"cursor": {"id": "x"}}, ("h", 1))
