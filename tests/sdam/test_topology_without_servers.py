@@ -317,6 +317,13 @@ def test_rtt_monitor_reconnects_after_error(error_class: type[Exception]) -> Non
     samples.add_sample.assert_called_once_with(0.5)
 
 
+def test_rtt_monitor_of_parent_process_ends_in_forked_child() -> None:
+    monitor: Any = RttMonitor(A, ClientOptions("mongodb://a/", None, {}).topology(), Mock())
+    monitor._measure = Mock(side_effect=[Mock(duration=0.5), AssertionError])
+    monitor._wakeup = Mock(sleep=lambda seconds: monitor.mark_forked(AutoReconnect("x")))
+    monitor._run()
+
+
 @pytest.mark.parametrize(
     ("timeout", "seconds_text"),
     [(0.1234, "0.123s"), (-1.0, "0s"), (29.0, "29s"), (29.9989, "29.999s"), (29.9993, "30s"), (30.0, "30s")],
