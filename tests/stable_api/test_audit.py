@@ -113,6 +113,11 @@ def test_audit_remark_names_part_and_reason(command: dict[str, Any], remark: tup
     assert [*remarks_on(name, command)] == [Remark(Verdict.OUTSIDE, name, *remark)]
 
 
+def test_remark_on_explained_command_names_both_commands() -> None:
+    (remark,) = remarks_on("explain", {"explain": {"distinct": "c", "key": "a"}})
+    assert remark.command == "explain of distinct"
+
+
 def test_command_tables_of_audit_are_consistent() -> None:
     assert set(COMMANDS) >= DEPRECATED_COMMANDS
     assert set(ALIASES.values()) <= set(COMMANDS)

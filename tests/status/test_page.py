@@ -226,6 +226,11 @@ def test_state_omits_closed_client(connect: Any) -> None:
     assert number not in [each["number"] for each in process_state()["clients"]]
 
 
+def test_state_sorts_servers_by_address() -> None:
+    with MongoClient(["c:1", "a:1", "b:1"], connect=False) as client:
+        assert [server["address"] for server in state_of(client)["servers"]] == ["a:1", "b:1", "c:1"]
+
+
 def test_state_of_unconnected_client_sends_no_command(deployment: Deployment) -> None:
     with MongoClient(deployment.uri, connect=False) as client:
         deployment.commands.clear()

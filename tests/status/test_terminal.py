@@ -93,6 +93,12 @@ def test_terminal_command_prints_problems_first() -> None:
     assert "No problems." in printed_lines([state(client())])[1]
 
 
+def test_overview_shows_at_most_20_rows_of_a_table() -> None:
+    servers = [{**SERVER, "address": f"server-{number}:1"} for number in range(25)]
+    lines = printed_lines([state(client(servers=servers))])
+    assert "Servers: 25" in lines and sum("server-" in line and "Mongos" in line for line in lines) == 20
+
+
 @pytest.mark.parametrize("width", [80, 100, 120, 200, 300])
 def test_all_texts_of_states_are_printed_at_any_width(width: int) -> None:
     lost_server = {**UNKNOWN_SERVER, "error": LONG_ERROR}
