@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
 
 from gmongo import MongoClient, WriteConcern
 from gmongo._background import LongWork
@@ -92,3 +93,17 @@ def test_decoding_of_single_documents_in_batch_passes_checkpoints(
         before = len(checkpoints)
         assert [step()["_id"] for _ in range(299)] == list(range(1, 300))
     assert len(checkpoints) - before > 5
+
+
+class TextDecoder(TypeDecoder):
+    bson_type = int
+
+    def transform_bson(self, value: Any) -> str:
+        return f"number {value}"
+
+
+def test_count_of_documents_ignores_type_decoder_of_collection(client: MongoClient[Any]) -> None:
+    options: CodecOptions[Any] = CodecOptions(type_registry=TypeRegistry([TextDecoder()]))
+    collection = client.db.get_collection("counted", codec_options=options)
+    collection.insert_one({})
+    assert collection.count_documents({}) == 1
