@@ -63,6 +63,18 @@ def test_tls_session_is_resumed_until_validity_of_ocsp_status_ends(
     assert (result.peer.name, result.peer.check_name) == ("h", True)
 
 
+def test_certificate_is_refused_after_unknown_error_of_verification() -> None:
+    peer = SimpleNamespace(refusal="", check_name=True)
+    connection: Any = Mock(get_app_data=lambda: peer)
+    assert openssl._verify_certificate(connection, Mock(), 9999, 1, 0) is False
+    assert peer.refusal == "error 9999 of OpenSSL's verification"
+
+
+def test_pyopenssl_context_forbids_renegotiation_and_compression() -> None:
+    options = OpenSslContext(Trust(CIPHERS))._context.set_options(0)
+    assert options & ssl.OP_NO_RENEGOTIATION and options & ssl.OP_NO_COMPRESSION
+
+
 def test_error_of_unusable_certificate_file_names_option_and_file(files: SimpleNamespace) -> None:
     with pytest.raises(ConfigurationError, match=r"tlsCertificateKeyFile: pyOpenSSL cannot use '.*junk\.pem': "):
         openssl._load_client_certificate(Mock(use_certificate_chain_file=Mock(side_effect=TypeError)), files.junk, None)
