@@ -16,6 +16,7 @@ from gevent.exceptions import ConcurrentObjectUseError, InvalidSwitchError
 from gmongo.wire.connect import connect
 from gmongo.wire.message import OP_MSG
 from gmongo.wire.transport import Transport, TransportError
+from tests.support.refused_connections import refused_port
 
 
 @pytest.fixture
@@ -230,3 +231,10 @@ def test_interruption_during_send_marks_transport_out_of_step(transport_and_peer
     assert not transport.out_of_step and not sender.ready()
     sender.kill(error_class)
     assert transport.out_of_step
+
+
+def test_refused_connection_closes_transport():
+    transports = []
+    with refused_port() as port, pytest.raises(TransportError, match="refused"):
+        connect(("127.0.0.1", port), transports.append)
+    assert transports[0].closed
