@@ -187,9 +187,7 @@ class ClientOptions(InheritedOptions):
         "replicaset", None, "The name that the replica set must have. None allows any name."
     )
     local_threshold_ms: float = _option(
-        "localthresholdms",
-        15,
-        "The width of the latency window of server selection, in milliseconds. The default is 15.",
+        "localthresholdms", 15, "The width of the latency window of server selection, in milliseconds; 15 by default."
     )
     server_selection_timeout: float = _option(
         "serverselectiontimeoutms",
@@ -210,12 +208,8 @@ class ClientOptions(InheritedOptions):
     timeout: float | None = _option(
         "timeoutms", None, "The time limit of each operation, in seconds. None means no limit."
     )
-    retry_reads: bool = _option(
-        "retryreads", ExecutionSettings.retry_reads, "True (the default) if the client retries reads."
-    )
-    retry_writes: bool = _option(
-        "retrywrites", ExecutionSettings.retry_writes, "True (the default) if the client retries writes."
-    )
+    retry_reads: bool = _option("retryreads", ExecutionSettings.retry_reads, "True (default): retry reads.")
+    retry_writes: bool = _option("retrywrites", ExecutionSettings.retry_writes, "True (default): retry writes.")
     max_adaptive_retries: int = _option(
         "maxadaptiveretries",
         ExecutionSettings.max_adaptive_retries,

@@ -13,12 +13,7 @@ from gmongo.wire.tls import Tls
 
 TIMEOUT = 10.0  # time limits of the connection attempt and of the response, each in seconds
 _INSECURE_OPTIONS = frozenset(
-    {
-        "tlsInsecure",
-        "tlsAllowInvalidCertificates",
-        "tlsAllowInvalidHostnames",
-        "tlsDisableCertificateRevocationCheck",
-    }
+    {"tlsInsecure", "tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames", "tlsDisableCertificateRevocationCheck"}
 )
 _ALLOWED = {name.lower(): name for name in TLS_DETAIL_OPTIONS if name not in _INSECURE_OPTIONS}
 

@@ -54,11 +54,13 @@ class TransactionEnd:
 
     def commit(self, deadline: float | None = None) -> None:
         """Commit the transaction before `deadline`. None means the default deadline."""
-        _ = self._state.server_session
+        session, transaction = self._state.server_session, self._state.transaction
         self._state.check_free()
-        transaction = self._state.transaction
         if transaction.begin_commit():
+            # If the result of the commit is unknown, the session reaper sends this abort after the end of the session.
+            transaction.possible_abort = None if transaction.pin else AbortAgain(transaction, session)
             self._run(CommitTransaction(transaction), deadline)
+            transaction.possible_abort = None
         else:
             self._executor.transaction_ended(transaction, None)
 
@@ -179,10 +181,7 @@ class TransactionEnd:
 
 
 def with_transaction(
-    ending: TransactionEnd,
-    callback: Callable[[], T],
-    start: Callable[[], object],
-    deadline: float | None,
+    ending: TransactionEnd, callback: Callable[[], T], start: Callable[[], object], deadline: float | None
 ) -> T:
     """Run and commit a transaction, with retries until `deadline` (None means 120 seconds)."""
     start_time = _clock.monotonic()

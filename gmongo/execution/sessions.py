@@ -131,6 +131,8 @@ class SessionState:
         """Return the server session to the pool. Later calls do nothing."""
         session, self._server_session = self._server_session, None
         if session is not None:
+            if self.transaction.possible_abort is not None:
+                self._executor.sessions.hand_to_reaper(session, self.transaction.possible_abort)
             self._executor.sessions.release(session)
 
     def add_read_concern(self, command: DocumentDict, is_causally_consistent: bool, hello: Hello) -> None:

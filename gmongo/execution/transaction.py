@@ -63,6 +63,7 @@ class Transaction:
     pin: PinnedConnection | None = None  # pinned connection, if the client uses a load balancer
     recovery_token: Document | None = None
     observer_data: Any = None  # data that an observer of the client stores about the transaction
+    possible_abort: Any = None  # operation that aborts the transaction if a failed commit has no effect, or None
     _commit_is_retry: bool = False
     _end_sent: bool = False
 
@@ -77,7 +78,7 @@ class Transaction:
             raise InvalidOperation("Transaction already in progress")
         self.unpin()
         self.settings = settings
-        self.recovery_token = None
+        self.recovery_token = self.possible_abort = None
         self._commit_is_retry = self._end_sent = False
         self.state = State.STARTING
 
@@ -170,6 +171,8 @@ class Transaction:
         """Record a failed commit. Unless the server is overloaded, a retry uses w="majority"."""
         if is_result_unknown(error):
             error._add_error_label(UNKNOWN_RESULT)
+        if not error.has_error_label(UNKNOWN_RESULT):
+            self.possible_abort = None
         if error.has_error_label(UNKNOWN_RESULT) or error.has_error_label(TRANSIENT):
             self.unpin()
         if not overloaded:

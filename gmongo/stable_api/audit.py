@@ -56,10 +56,9 @@ class Audit(CommandListener):
 
         :param event: the event with the command.
         """
-        if event.command_name == "killSessions" and not _call_location():
-            return  # the driver sent the command, and does not send killSessions with strict=True
-        self.commands += 1
-        self._record_remarks(remarks_on(event.command_name, event.command))
+        if event.command_name != "killSessions" or _call_location():  # a strict client sends no own killSessions
+            self.commands += 1
+            self._record_remarks(remarks_on(event.command_name, event.command))
 
     def succeeded(self, event: CommandSucceededEvent) -> None:
         """Do nothing, because :meth:`started` has checked the command.

@@ -18,7 +18,7 @@ from gevent.event import Event
 import gmongo
 from gmongo import _clock
 from gmongo.client_session import ClientSession
-from gmongo.errors import AutoReconnect, InvalidOperation
+from gmongo.errors import AutoReconnect, InvalidOperation, PyMongoError
 from gmongo.read_preferences import ReadPreference
 from gmongo.server_api import ServerApi
 from gmongo.testing import Deployment
@@ -233,6 +233,32 @@ def test_transaction_whose_abort_times_out_is_aborted_in_the_background(deployme
         session.abort_transaction(timeout_ms=50)
     gevent.sleep(2)
     assert_document_unlocked_and_unchanged(second_client)
+
+
+@pytest.mark.parametrize("delay", [70, 9_000], ids=["late error reply", "reply after the cleanup"])
+@pytest.mark.parametrize("kind", ["replica_set", "sharded"])
+def test_transaction_whose_commit_times_out_is_aborted_after_end_of_session(kind, delay, connect):
+    with getattr(Deployment, kind)() as deployment:
+        client, second_client = connect(deployment), connect(deployment)
+        second_client.db.c.insert_one({"_id": 1, "n": 0})
+        with client.start_session() as session:
+            session.start_transaction()
+            write(client, session)
+            fail(
+                deployment,
+                "commitTransaction",
+                times=1,
+                code=None,
+                labels=None,
+                blockConnection=True,
+                blockTimeMS=delay,
+            )
+            with pytest.raises(PyMongoError, match="time") as caught:
+                session.commit_transaction(timeout_ms=50)
+            assert caught.value.has_error_label("UnknownTransactionCommitResult")
+        gevent.sleep(2)
+        assert_document_unlocked_and_unchanged(second_client)
+        assert len(deployment.commands.named("abortTransaction")) == 1
 
 
 def test_client_close_aborts_open_transaction_of_another_greenlet(deployment: Deployment, client: Client) -> None:
