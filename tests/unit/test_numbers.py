@@ -7,8 +7,7 @@ that a test can observe. If a constant changes, the test fails until the table c
 from __future__ import annotations
 
 import ast
-import importlib
-import inspect
+import importlib.util
 from datetime import timedelta
 from pathlib import Path
 
@@ -33,19 +32,23 @@ def contains_only_numbers_and_names(value: object) -> bool:
 
 
 def constants_with_numbers(module: str) -> dict[str, object]:
-    """Return, keyed by name, the module-level constants whose source code contains a number."""
-    imported = importlib.import_module(f"gmongo.{module}")
-    constants = {}
-    for statement in ast.parse(inspect.getsource(imported)).body:
-        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and any(
-            isinstance(each, ast.Constant) and type(each.value) in (int, float) for each in ast.walk(statement)
-        ):
-            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            names = [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
-            constants.update(
-                {name: vars(imported)[name] for name in names if contains_only_numbers_and_names(vars(imported)[name])}
-            )
-    return constants
+    """Return, keyed by name, the module-level constants whose source code contains a number.
+
+    Import the module only if there is such a constant, because the import of some modules has effects.
+    """
+    spec = importlib.util.find_spec(f"gmongo.{module}")
+    assert spec is not None and spec.origin is not None
+    names = [
+        each.id
+        for statement in ast.parse(Path(spec.origin).read_text("utf-8")).body
+        if isinstance(statement, (ast.Assign, ast.AnnAssign))
+        and any(isinstance(each, ast.Constant) and type(each.value) in (int, float) for each in ast.walk(statement))
+        for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
+        for each in ast.walk(target)
+        if isinstance(each, ast.Name)
+    ]
+    values = vars(importlib.import_module(f"gmongo.{module}")) if names else {}
+    return {name: values[name] for name in names if contains_only_numbers_and_names(values[name])}
 
 
 def test_module_constants_match_table() -> None:
