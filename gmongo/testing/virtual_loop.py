@@ -11,11 +11,9 @@ from typing import Any
 
 import gevent
 
-# The lowest priority of timers. If several timers are due at the same time, the timer with the
-# highest priority fires first, as in libev.
+# The lowest priority of timers. Of several due timers, the timer with the highest priority fires first, as in libev.
 _LOWEST_PRIORITY = -100
-# Real seconds before each jump while threads exist that did not exist at the start of the loop.
-# The additional threads may poll, and need real time.
+# Real seconds before each jump while threads run that started after the loop. Such threads may need real time to poll.
 _THREAD_WAIT_SECONDS = 0.0005
 # Real seconds before each jump without such threads. After this time, the real loop polls the
 # sockets again, because a busy kernel may deliver data with a delay.

@@ -51,7 +51,7 @@ def test_x509_authenticates_only_user_of_certificate(deployment_kind):
                 assert client.db.c.find_one() is None
         with (
             gmongo.MongoClient(deployment.uri, username="CN=other", **options) as client,
-            pytest.raises(OperationFailure),
+            pytest.raises(OperationFailure, match="Authentication failed"),
         ):
             client.db.c.find_one()
         with (

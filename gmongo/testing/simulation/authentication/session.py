@@ -137,7 +137,9 @@ class Authentication:
             raise error(18, "Authentication failed: no verified subject name available from client")
         name = format_subject(self._certificate)
         user = self._known_users.get((EXTERNAL, name))
-        if user is None or body.get("user", name) != name or database != EXTERNAL:
+        if user is None:
+            raise error(11, f'Could not find user "{name}" for db "{EXTERNAL}"')
+        if body.get("user", name) != name or database != EXTERNAL:
             raise error(18, f"Authentication failed: {name!r} is not a user of {EXTERNAL}")
         self.log_in(user)
         return {"dbname": EXTERNAL, "user": name}
