@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 
 from gmongo import _clock
 from gmongo.cmap.connection import Connection
+from gmongo.cmap.pool_settings import ConnectionSettings
+from gmongo.cmap.progress import Progress
 from gmongo.cmap.server_connection import _make_timeout_error
 from gmongo.errors import AutoReconnect
 from gmongo.wire import timeout as limit_module
@@ -166,6 +168,15 @@ def test_timer_of_exchange_does_not_keep_dropped_connection_in_memory():
     del connection
     assert connection_ref() is None
     limit.close()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.5, "limit 500 ms: the limit of the operation"), (0.0, "ended before the exchange")]
+)
+def test_timeout_error_during_establishment_names_limit_unless_limit_had_ended(seconds, text):
+    connection = Connection(("127.0.0.1", 1))
+    connection.progress = Progress("127.0.0.1", ConnectionSettings())
+    assert text in str(connection.make_timeout_error(seconds))
 
 
 def test_closed_connection_stops_timer_of_exchange():
