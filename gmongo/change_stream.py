@@ -315,6 +315,8 @@ class ChangeStream(Generic[DocumentType]):
         """The newest resume token for `resume_after` or `start_after`, or None.
 
         A stream that starts with this token begins after the last returned change. Any client may use a stored token.
+        The token is None if the server sent no token, or if the first reply contained changes and the stream has not
+        returned a change.
         """
         token = self._position.token
         if token is None or not self._is_raw:
