@@ -4,6 +4,7 @@ derivation and SASLprep.
 
 from __future__ import annotations
 
+import _thread
 import base64
 import hashlib
 import hmac
@@ -195,7 +196,7 @@ def test_key_derivation_blocks_neither_event_loop_nor_threadpool_of_hub(
     derivation: DelayedDerivation,
 ) -> None:
     """Start more concurrent derivations than the thread pool of the hub has threads."""
-    keys, pool = ScramKeys(), get_hub().threadpool
+    keys, pool, thread_count = ScramKeys(), get_hub().threadpool, _thread._count()
     jobs = [gevent.spawn(keys.derive, "sha256", b"p", b"%d" % number, 1) for number in range(pool.maxsize + 2)]
     eventually(lambda: len(derivation.started) >= pool.maxsize)
     with gevent.Timeout(5):
@@ -203,6 +204,7 @@ def test_key_derivation_blocks_neither_event_loop_nor_threadpool_of_hub(
     derivation.gate.set()
     gevent.joinall(jobs, timeout=30, raise_error=True)
     assert all(each.ready() for each in jobs)
+    eventually(lambda: _thread._count() - thread_count < len(jobs))  # the threads of the derivations have ended
 
 
 @pytest.mark.real_time

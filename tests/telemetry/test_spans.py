@@ -22,6 +22,7 @@ from gmongo._telemetry.text import error_type_of
 from gmongo.execution.operation_trace import OperationTrace, Phase
 from gmongo.monitoring import ConnectionCreatedEvent
 from gmongo.testing import Deployment
+from tests.support.fail_points import fail
 from tests.support.listeners import ForwardingPoolListener
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
@@ -80,6 +81,16 @@ def test_prose_3_spans_of_transaction_contain_find_and_get_more(connect: Connect
     assert is_parent(spans.only_span("getMore shop.orders"), transaction)
     assert is_parent(spans.only_span("commitTransaction admin"), transaction)
     assert dict(transaction.attributes or {}) == {"db.system.name": "mongodb"}
+
+
+def test_span_of_transaction_has_error_of_commit(connect: Connect, spans: SpanCollector) -> None:
+    client = connect()
+    client.shop.orders.insert_one({})
+    fail(client, "commitTransaction", errorCode=96)
+    with client.start_session() as session, pytest.raises(errors.OperationFailure), session.start_transaction():
+        client.shop.orders.find_one({}, session=session)
+    status = spans.only_span("transaction").status
+    assert (status.status_code, status.description) == (StatusCode.ERROR, "gmongo.errors.OperationFailure")
 
 
 def test_prose_4_spans_of_get_more_have_cursor_id(connect: Connect, spans: SpanCollector) -> None:
