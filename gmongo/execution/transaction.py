@@ -171,8 +171,8 @@ class Transaction:
         """Record a failed commit. Unless the server is overloaded, a retry uses w="majority"."""
         if is_result_unknown(error):
             error._add_error_label(UNKNOWN_RESULT)
-        if not error.has_error_label(UNKNOWN_RESULT):
-            self.possible_abort = None
+        if not error.has_error_label(UNKNOWN_RESULT) or isinstance(error, WriteConcernError):
+            self.possible_abort = None  # the transaction has ended on the server
         if error.has_error_label(UNKNOWN_RESULT) or error.has_error_label(TRANSIENT):
             self.unpin()
         if not overloaded:

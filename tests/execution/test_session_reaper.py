@@ -18,7 +18,7 @@ from gevent.event import Event
 import gmongo
 from gmongo import _clock
 from gmongo.client_session import ClientSession
-from gmongo.errors import AutoReconnect, InvalidOperation, PyMongoError
+from gmongo.errors import AutoReconnect, InvalidOperation, PyMongoError, WriteConcernError
 from gmongo.read_preferences import ReadPreference
 from gmongo.server_api import ServerApi
 from gmongo.testing import Deployment
@@ -259,6 +259,15 @@ def test_transaction_whose_commit_times_out_is_aborted_after_end_of_session(kind
         gevent.sleep(2)
         assert_document_unlocked_and_unchanged(second_client)
         assert len(deployment.commands.named("abortTransaction")) == 1
+
+
+def test_commit_with_write_concern_error_is_followed_by_no_abort(deployment, client):
+    concern_error = {"code": 64, "errmsg": "timeout"}
+    fail(deployment, "commitTransaction", times=1, code=None, labels=None, writeConcernError=concern_error)
+    with client.start_session() as session, pytest.raises(WriteConcernError), session.start_transaction():
+        write(client, session)
+    gevent.sleep(5)
+    assert deployment.commands.named("abortTransaction") == []
 
 
 def test_client_close_aborts_open_transaction_of_another_greenlet(deployment: Deployment, client: Client) -> None:
