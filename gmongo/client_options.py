@@ -208,8 +208,12 @@ class ClientOptions(InheritedOptions):
     timeout: float | None = _option(
         "timeoutms", None, "The time limit of each operation, in seconds. None means no limit."
     )
-    retry_reads: bool = _option("retryreads", ExecutionSettings.retry_reads, "True (default): retry reads.")
-    retry_writes: bool = _option("retrywrites", ExecutionSettings.retry_writes, "True (default): retry writes.")
+    retry_reads: bool = _option(
+        "retryreads", ExecutionSettings.retry_reads, "True (the default) if the client retries reads."
+    )
+    retry_writes: bool = _option(
+        "retrywrites", ExecutionSettings.retry_writes, "True (the default) if the client retries writes."
+    )
     max_adaptive_retries: int = _option(
         "maxadaptiveretries",
         ExecutionSettings.max_adaptive_retries,

@@ -58,6 +58,7 @@ class TransactionEnd:
         self._state.check_free()
         if transaction.begin_commit():
             # If the result of the commit is unknown, the session reaper sends this abort after the end of the session.
+            # A transaction with a pinned connection ends with its connection.
             transaction.possible_abort = None if transaction.pin else AbortAgain(transaction, session)
             self._run(CommitTransaction(transaction), deadline)
             transaction.possible_abort = None

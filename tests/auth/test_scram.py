@@ -159,9 +159,8 @@ def test_default_mechanism_accepts_password_that_only_sha_1_permits() -> None:
         nonce = commands[0]["payload"].partition(b"r=")[2]
         return {"payload": b"r=%sx,s=c2FsdA==,i=4096" % nonce, "conversationId": 1, "done": False}
 
-    with pytest.raises(
-        ProtocolError, match=r"the server's last message is not well formed$"
-    ):  # the server repeats its first message
+    # The server repeats its first message.
+    with pytest.raises(ProtocolError, match=r"the server's last message is not well formed$"):
         login.authenticate(run, {"saslSupportedMechs": ["SCRAM-SHA-1"]}, None)
     assert commands[0]["mechanism"] == "SCRAM-SHA-1" and b",p=" in commands[1]["payload"]
 

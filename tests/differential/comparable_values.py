@@ -148,11 +148,12 @@ def are_equal(theirs: Any, ours: Any, accept: Callable[[Any, Any], bool] = lambd
     :param accept: Function that receives a part of each value, and returns True if the difference of
         the parts is intended.
     """
-    if isinstance(theirs, RaisedError) and isinstance(ours, RaisedError) and theirs.has_text > ours.has_text:
-        return False
-    if isinstance(theirs, RaisedError) and isinstance(ours, RaisedError) and theirs.classes[0] in ours.classes:
-        equal = _has_all_attributes(theirs.attributes, ours.attributes, accept) and theirs.labels == ours.labels
-        return equal or accept(theirs, ours)
+    if isinstance(theirs, RaisedError) and isinstance(ours, RaisedError):
+        if theirs.has_text and not ours.has_text:
+            return False
+        if theirs.classes[0] in ours.classes:
+            equal = _has_all_attributes(theirs.attributes, ours.attributes, accept) and theirs.labels == ours.labels
+            return equal or accept(theirs, ours)
     if isinstance(theirs, DriverObject) and isinstance(ours, DriverObject) and theirs.kind == ours.kind:
         return _has_all_attributes(theirs.attributes, ours.attributes, accept) or accept(theirs, ours)
     if (

@@ -244,15 +244,7 @@ def test_transaction_whose_commit_times_out_is_aborted_after_end_of_session(kind
         with client.start_session() as session:
             session.start_transaction()
             write(client, session)
-            fail(
-                deployment,
-                "commitTransaction",
-                times=1,
-                code=None,
-                labels=None,
-                blockConnection=True,
-                blockTimeMS=delay,
-            )
+            delay_replies(deployment, "commitTransaction", milliseconds=delay, times=1)
             with pytest.raises(PyMongoError, match="time") as caught:
                 session.commit_transaction(timeout_ms=50)
             assert caught.value.has_error_label("UnknownTransactionCommitResult")

@@ -53,10 +53,8 @@ def constants_with_numbers(module: str) -> dict[str, object]:
 
 def test_module_constants_match_table() -> None:
     constants = {}
-    modules = [name.removeprefix("gmongo.") for name in MODULES if name.startswith("gmongo.")]
-    for module in modules:
-        if module.partition(".")[0] in OTHER_PACKAGES:
-            continue
+    modules = [name.removeprefix("gmongo.") for name in MODULES if name != "gmongo"]
+    for module in (name for name in modules if name.partition(".")[0] not in OTHER_PACKAGES):
         try:
             constants[module] = constants_with_numbers(module)
         except ImportError:  # the package of an extra is not installed

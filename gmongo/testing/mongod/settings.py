@@ -69,7 +69,7 @@ class Settings:
         arguments = ["--dbpath", str(data_folder), "--bind_ip", HOST, "--port", str(port), "--nounixsocket"]
         arguments += ["--wiredTigerCacheSizeGB", _CACHE_GIGABYTES, "--networkMessageCompressors", self.compressors]
         parameters: dict[str, Any] = {"diagnosticDataCollectionEnabled": False, "enableTestCommands": self.fail_points}
-        if version >= (5,):  # otherwise a member waits for 15 seconds after SIGTERM
+        if version >= (5,):  # by default, a member ends 15 seconds after SIGTERM
             parameters["shutdownTimeoutMillisForSignaledShutdown"] = 100
         for name, value in {**parameters, **self.parameters}.items():
             arguments += ["--setParameter", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
