@@ -40,8 +40,8 @@ _CERTIFICATE_ERRORS = {
     20: "unable to get local issuer certificate",
     21: "unable to verify the first certificate",
     23: "certificate revoked",
-    24: "invalid CA certificate",
-    26: "unsupported certificate purpose",
+    26: "unsuitable certificate purpose",
+    79: "invalid CA certificate",
 }
 # Name of a TLS alert -> prefix of this name in the module ``ssl``. Other alerts get the prefix SSLV3.
 _ALERT_PREFIXES = {"PROTOCOL_VERSION": "TLSV1", "UNKNOWN_CA": "TLSV1", "CERTIFICATE_REQUIRED": "TLSV13"}

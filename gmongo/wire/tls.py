@@ -74,7 +74,8 @@ class TlsTransport(Transport):
             self._run_engine_step(self._engine.do_handshake)
         except TransportError as error:
             self._tls.sessions.pop(self._host, None)
-            hint = "" if isinstance(error.__cause__, ssl.SSLError) else " (perhaps the server does not use TLS)"
+            is_explained = isinstance(error.__cause__, (ssl.SSLError, ValueError))
+            hint = "" if is_explained else " (perhaps the server does not use TLS)"
             raise TransportError(f"TLS handshake failed: {error}{hint}") from error
 
     def _make_engine(self) -> ssl.SSLObject:

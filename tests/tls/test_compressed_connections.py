@@ -29,10 +29,7 @@ def connect_client(proxy, **options):
 @pytest.mark.parametrize("name", ["snappy", "zlib", "zstd"])
 def test_commands_are_compressed_except_commands_with_secrets(server, name, reply_compressor):
     server.hello_extra = {"compression": [name]}
-    with (
-        CompressingProxy(server, [name], reply_compressor) as proxy,
-        connect_client(proxy, compressors=name) as client,
-    ):
+    with CompressingProxy(server, [name], reply_compressor) as proxy, connect_client(proxy, compressors=name) as client:
         assert client.db.c.find_one({"_id": "x" * 100}) == {"_id": "x" * 100}
         client.db.c.insert_many([{"_id": number} for number in range(100)])
         assert set(proxy.compressor_ids) == {COMPRESSOR_IDS[name]}
@@ -47,10 +44,7 @@ def test_commands_are_compressed_except_commands_with_secrets(server, name, repl
 def test_unacknowledged_write_is_compressed(server):
     server.hello_extra = {"compression": ["zlib"]}
     server.replies["insert"] = {"ok": 1}
-    with (
-        CompressingProxy(server, []) as proxy,
-        connect_client(proxy, compressors="zlib", w=0) as client,
-    ):
+    with CompressingProxy(server, []) as proxy, connect_client(proxy, compressors="zlib", w=0) as client:
         client.db.c.insert_one({"_id": 1})
         server.wait_for("insert")
         assert proxy.compressor_ids == [COMPRESSOR_IDS["zlib"]]

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta, timezone
 from math import inf
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import gevent
 import pytest
@@ -64,6 +65,12 @@ def test_signature_by_each_kind_of_key_is_verified(
         assert rejection(authority, certified, damaged_response) == "the signature of the OCSP response is wrong"
 
 
+def test_signature_by_unknown_kind_of_key_is_rejected() -> None:
+    response: Any = SimpleNamespace(signature_hash_algorithm=None, signature=b"", tbs_response_bytes=b"")
+    with pytest.raises(NoResponse, match=r"^the OCSP response is signed with a key of an unknown kind \(int\)$"):
+        messages._check_signature(response, SimpleNamespace(public_key=lambda: 5))  # type: ignore[arg-type]
+
+
 def single_response(status: str, since: int, until: int | None) -> Any:
     """Return a `SingleResponse` of OCSP that is valid from `since` to `until` seconds after `NOW`.
     None means no end.
@@ -89,6 +96,7 @@ def test_single_responses_are_combined_to_status_and_validity(
     result = messages._combine_statuses([single_response(*each) for each in single_responses])
     assert result == Response(revoked, -inf if until is None else (NOW + until * SECOND).timestamp())
     assert result.is_conclusive is (revoked is not None) and result.is_valid is (until is not None)
+    assert not Response(False, NOW.timestamp()).is_valid
 
 
 NOT_FOR_SIGNING = "the certificate of the OCSP responder is not for signing OCSP responses"
@@ -217,6 +225,20 @@ def test_verifier_keeps_longest_valid_response_until_revocation(authorities: dic
 def test_ocsp_fetch_sends_requests_to_at_most_four_responders(monkeypatch: pytest.MonkeyPatch) -> None:
     urls: list[str] = []
     monkeypatch.setattr(fetch.ResponderQueries, "_query", lambda _fetch, url, *_: urls.append(url))
+    monkeypatch.setattr(_clock, "monotonic", Mock(side_effect=[1000.0, 1064.9, 1065.0]))
     with gevent.Timeout(10):
-        fetch.ResponderQueries(SimpleNamespace(responders=list("abcdef")), 5.0, lambda *_: None).wait(True)  # type: ignore[arg-type]
+        queries = fetch.ResponderQueries(SimpleNamespace(responders=list("abcdef")), 5.0, lambda *_: None)  # type: ignore[arg-type]
+        queries.wait(True)
     assert urls == list("abcd")
+    assert [queries.may_be_replaced, queries.may_be_replaced] == [False, True]
+
+
+def test_new_answer_or_query_removes_expired_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    verifier = Verifier(True, 1)
+    verifier._answers = {"expired": Mock(is_valid=False), "valid": Mock(is_valid=True)}  # type: ignore[dict-item]
+    verifier._queries = {"old": Mock(may_be_replaced=True), "new": Mock(may_be_replaced=False)}  # type: ignore[dict-item]
+    request = Mock(id="last")
+    verifier._cache_answer(request, Mock(is_conclusive=True))
+    monkeypatch.setattr("gmongo.wire.ocsp.verifier.ResponderQueries", Mock())
+    verifier._query_responders(request, Mock())
+    assert ([*verifier._answers], [*verifier._queries]) == (["valid", "last"], ["new", "last"])

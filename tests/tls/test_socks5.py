@@ -84,10 +84,7 @@ def test_unreachable_proxy_fails_server_selection_with_proxy_address(server):
             {"proxyUsername": ACCOUNT[0], "proxyPassword": "a wrong secret"},
             "the proxy rejected proxyUsername and proxyPassword",
         ),
-        (
-            {"proxyUsername": "x" * 256, "proxyPassword": "y"},
-            "the username is 256 bytes long, but SOCKS5 allows 255",
-        ),
+        ({"proxyUsername": "x" * 256, "proxyPassword": "y"}, "the username is 256 bytes long, but SOCKS5 allows 255"),
     ],
 )
 def test_missing_or_invalid_proxy_credentials_fail_server_selection(server, options, message):
