@@ -101,7 +101,7 @@ def _stage_remarks(name: str, pipeline: object) -> Iterator[Remark]:
 
 def _coll_stats_remarks(name: str, content: object) -> Iterator[Remark]:
     if isinstance(content, Mapping):
-        for field in content.keys() - facts.COLL_STATS_INSIDE:
+        for field in sorted(content.keys() - facts.COLL_STATS_INSIDE):
             yield Remark(Verdict.OUTSIDE, name, f"stage $collStats with {field}", "only count is in API version 1")
 
 
@@ -159,9 +159,7 @@ def _explain_remarks(name: str, command: Document) -> Iterator[Remark]:
 
 def _documents_in(value: object) -> list[Document]:
     """Return the documents in a list. Omit all other elements, because the server rejects them."""
-    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
-        return []
-    return [each for each in value if isinstance(each, Mapping)]
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, Sequence) else []
 
 
 _CONTENT_CHECKS: dict[str, Callable[[str, Document], Iterator[Remark]]] = {

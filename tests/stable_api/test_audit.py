@@ -248,6 +248,23 @@ def test_report_is_written_as_text_to_stderr(audit_with_findings: Audit, capsys:
     assert capsys.readouterr() == ("", REPORT)
 
 
+def test_report_is_written_as_json_to_stderr_and_as_text_to_file(
+    audit_with_findings: Audit, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(audit_with_findings, None, True)
+    assert json.loads(capsys.readouterr().err)["commands"] == 6
+    write(audit_with_findings, str(tmp_path / "report"), False)
+    assert (tmp_path / "report").read_text("utf-8") == REPORT and capsys.readouterr() == ("", "")
+
+
+def test_report_of_one_command_is_singular_and_names_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gmongo.stable_api.audit._call_location", lambda: "")
+    audit = Audit()
+    audit.started(CommandStartedEvent({"find": "c", "filter": {"$or": [{"$text": {}}] * 2}}, "db", 1, ("h", 1), 1))
+    assert audit.report().startswith("API version 1: 1 command audited, 1 finding that ServerApi(")
+    assert audit.report().endswith("  find: operator $text  1x  (the driver)  text indexes are not in API version 1")
+
+
 @pytest.mark.parametrize("is_clean", [False, True])
 def test_audit_report_on_terminal_is_a_table(
     is_clean: bool, audit_with_findings: Audit, monkeypatch: pytest.MonkeyPatch
@@ -261,15 +278,8 @@ def test_audit_report_on_terminal_is_a_table(
     text = terminal.getvalue()
     # A report without findings is green. A report with findings is yellow.
     assert text.startswith("\x1b[32m" if is_clean else "\x1b[33m")
-    words = (
-        "refused by the server",
-        "times",
-        "first used at",
-        "distinct",
-        "2x",
-        "app.py:1",
-        "use aggregate with $group",
-    )
+    columns = ("what ", "times\x1b", "first used at\x1b")
+    words = ("refused by the server", *columns, "distinct", "2x", "app.py:1", "use aggregate with $group", "buildInfo")
     assert all((word in text) is not is_clean for word in words)
     monkeypatch.setitem(sys.modules, "rich.console", None)
     plain = StringIO()
