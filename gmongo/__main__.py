@@ -32,7 +32,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     audit = ImportAudit()
     stand_in.on_import = audit.record_import
-    status = 1
     try:
         status = run_program(options.module, options.program, options.arguments)
     finally:  # write the report even after an exception in the program

@@ -72,8 +72,7 @@ class _DocumentPrefix:
         self._missing_length -= len(value)
         if len(value) <= max_length:
             return value
-        arguments = (value.subtype,) if hasattr(value, "subtype") else ()
-        return type(value)(value[:max_length], *arguments)
+        return type(value)(value[:max_length])
 
 
 class _ValueRepr(Repr):

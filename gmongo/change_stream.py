@@ -168,7 +168,6 @@ class ChangeStream(Generic[DocumentType]):
         self._position.after_open(
             self._cursor.has_buffered_documents, self._cursor.post_batch_resume_token, reply.reply.get("operationTime")
         )
-        self._interrupted = False
         return self._cursor
 
     def _build_stage(self) -> DocumentDict:

@@ -404,8 +404,7 @@ class Cursor(Generic[DocumentType]):
         :param code: the expression: a string, or a :class:`~bson.code.Code` with its scope.
         """
         self._check_unsent()
-        code = code if isinstance(code, Code) else Code(code)
-        self._filter = {**self._filter, "$where": code}
+        self._filter = {**self._filter, "$where": Code(code)}
         return self
 
     def add_option(self, mask: int) -> Cursor[DocumentType]:

@@ -551,8 +551,6 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     @property
     def nodes(self) -> frozenset[Address]:
         """The addresses of the known servers, empty before the first use and after :meth:`close`."""
-        if self._topology.closed:
-            return frozenset()
         return frozenset(server.address for server in self.topology_description.known_servers)
 
     @property

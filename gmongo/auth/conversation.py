@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
@@ -86,5 +85,5 @@ def _decode_payload(reply: Document) -> bytes:
         return payload
     try:
         return base64.b64decode(payload, validate=True)
-    except (TypeError, binascii.Error, ValueError):
+    except (TypeError, ValueError):
         raise ProtocolError("the payload in the reply to a SASL command is not binary") from None

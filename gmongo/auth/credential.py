@@ -61,7 +61,7 @@ def credential_of(
     credential = Credential(
         mechanism,
         options.get("authsource") or default_source,
-        username or None,
+        username,
         password if rules.password is True else password or None,
         {**rules.defaults, **application_properties},
     )

@@ -144,12 +144,10 @@ class OidcLogin(Login):
         speculative = speculative_reply(hello)
         if self._token is not None and speculative is not None and speculative.get("done"):
             return
-        self._token = None
         self._authenticate(run, seconds)
 
     def authenticate_again(self, run: Run, seconds: float | None) -> None:
         self._tokens.invalidate(self._token)
-        self._token = None
         self._authenticate(run, seconds)
 
     def _authenticate(self, run: Run, seconds: float | None) -> None:

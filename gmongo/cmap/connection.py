@@ -70,4 +70,3 @@ class Connection(ServerConnection):
         transport.max_message_size = usual_limit
         self.set_ref(True)
         self.error = self.late_reply_handler = self.unanswered_request_id = None
-        self.reply_is_due = False

@@ -105,8 +105,7 @@ class ClientBulk:
         except errors.WriteConcernError:
             # The server executed the writes and sent the results, but is stepping down or shutting
             # down.
-            if batch.reply is None:
-                raise
+            assert batch.reply is not None
             cursor_reply: CursorReply = batch.result(batch.reply, ("", None))
             return cursor_reply._replace(cursor_id=0)
 

@@ -186,8 +186,7 @@ class Bulk:
         try:
             reply: Document = executor.run(batch, session, deadline)
         except WriteConcernError:
-            if batch.reply is None:
-                raise
+            assert batch.reply is not None  # the reply that reports the error
             # The server executed the writes, but is stepping down. For retryable writes, the error
             # comes from the retry, and the driver sends no further batch.
             self._interrupted = batch.transaction_number is not None

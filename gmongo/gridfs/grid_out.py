@@ -60,7 +60,6 @@ class GridOut(storage.FileProperties, io.IOBase):
         self._position = 0
         self._chunk = b""  # received bytes that the application has not read yet
         self._cursor: Cursor[Value] | None = None  # the cursor over the following chunks
-        self._next_number = 0  # the number of the chunk that follows the last received chunk
         self._read_ahead_limits: tuple[int, int] | None = None
 
     def open(self) -> None:
@@ -253,21 +252,17 @@ class GridOut(storage.FileProperties, io.IOBase):
         except BaseException:
             self._drop_cursor()  # the next call opens a new cursor at the same chunk
             raise
-        self._next_number = number + 1
+        self._next_number = number + 1  # the number of the chunk that follows the received chunk
         return chunk
 
     def _check_end(self) -> None:
         """Raise CorruptGridFile if a chunk after the last byte of the file contains data."""
         count = -(-self.length // self.chunk_size)
-        if self._next_number > count:  # an earlier read has already checked the end
-            return
         with until(self._deadline):
             extra = self._fetch_chunk(count)
-        self._next_number = count  # if the check below fails, the next read repeats the check
         self._close_cursor()
         if extra is not None and storage.chunk_data(extra):
             raise CorruptGridFile(f"extra chunk found: expected {count} chunks but found chunk with n={extra.get('n')}")
-        self._next_number = count + 1
 
     def _close_cursor(self) -> None:
         cursor, self._cursor = self._cursor, None

@@ -21,13 +21,13 @@ KeyOrList: TypeAlias = str | Sequence[str | tuple[str, Direction]] | Document | 
 """The accepted types of index keys and sort orders."""
 
 
-def key_pairs(keys: KeyOrList, direction: Direction | None = None, option: str = "keys") -> list[tuple[str, Direction]]:
+def key_pairs(keys: KeyOrList, option: str) -> list[tuple[str, Direction]]:
     """Return index keys or a sort order as a list of ``(field, direction)`` pairs. The default direction is ascending.
 
-    Pass `direction` only if `keys` is a field name. `option` is the parameter name in error messages.
+    `option` is the parameter name in error messages.
     """
-    if direction is not None or isinstance(keys, str):
-        return [_checked_pair(keys, ASCENDING if direction is None else direction, option)]
+    if isinstance(keys, str):
+        return [(keys, ASCENDING)]
     if isinstance(keys, Mapping):
         pairs = [_checked_pair(name, value, option) for name, value in keys.items()]
     elif isinstance(keys, (list, tuple, ItemsView)):
@@ -39,9 +39,9 @@ def key_pairs(keys: KeyOrList, direction: Direction | None = None, option: str =
     return pairs
 
 
-def index_document(keys: KeyOrList, option: str = "keys") -> dict[str, Direction]:
+def index_document(keys: KeyOrList, option: str) -> dict[str, Direction]:
     """Return index keys or a sort order as a document for ``createIndexes``, ``sort`` and ``hint``."""
-    return dict(key_pairs(keys, option=option))
+    return dict(key_pairs(keys, option))
 
 
 def sort_document(sort: KeyOrList) -> dict[str, Direction]:
@@ -53,18 +53,18 @@ def sort_document(sort: KeyOrList) -> dict[str, Direction]:
 
 def index_name(keys: KeyOrList, option: str) -> str:
     """Return the default name of an index with these keys, such as ``a_1_b_-1``."""
-    return "_".join(f"{name}_{direction}" for name, direction in key_pairs(keys, option=option))
+    return "_".join(f"{name}_{direction}" for name, direction in key_pairs(keys, option))
 
 
-def fields_document(fields: Document | Sequence[str] | Set[str], option: str = "projection") -> Document:
+def fields_document(fields: Document | Sequence[str] | Set[str]) -> Document:
     """Return a mapping unchanged, or a list of field names as a projection."""
     if isinstance(fields, Mapping):
         return fields
     if isinstance(fields, (str, bytes)) or not isinstance(fields, (Sequence, Set)):
-        raise TypeError(f"{option} must be a list of field names or a mapping, not {short(fields)}")
+        raise TypeError(f"projection must be a list of field names or a mapping, not {short(fields)}")
     for name in fields:
         if not isinstance(name, str):
-            raise TypeError(f"{option} must contain field names, which are strings, not {short(name)}")
+            raise TypeError(f"projection must contain field names, which are strings, not {short(name)}")
     return dict.fromkeys(fields, 1)
 
 

@@ -295,11 +295,11 @@ class IndexModel(_IndexModel):
     __slots__ = ()
 
     def __init__(self, keys: KeyOrList, **kwargs: Value) -> None:
-        pairs = key_pairs(keys)
+        pairs = key_pairs(keys, "keys")
         collation = validate_collation_or_none(kwargs.pop("collation", None))
         if kwargs.get("name") is None:
             kwargs["name"] = index_name(pairs, "keys")
-        self._document = {**kwargs, "key": index_document(pairs)}
+        self._document = {**kwargs, "key": dict(pairs)}
         if collation is not None:
             self._document["collation"] = collation
 

@@ -59,9 +59,9 @@ def _field_column(name: str, key: str | None = None, is_wide: bool = False) -> C
     return Column(name, lambda row: row.get(key or name), None, is_wide)
 
 
-def _duration_column(name: str, key: str, is_wide: bool = False) -> Column:
+def _duration_column(name: str, key: str) -> Column:
     """Return a column whose cells show the duration in the field `key`. The field contains milliseconds."""
-    return Column(name, lambda row: row.get(key), lambda row: duration(row.get(key)), is_wide)
+    return Column(name, lambda row: row.get(key), lambda row: duration(row.get(key)))
 
 
 def _make_columns(*columns: Column | str) -> tuple[Column, ...]:
@@ -156,7 +156,7 @@ OPERATIONS = View(
 def _phase_text(row: Row) -> str:
     """Return a text with the phases that took more than one percent of the duration, longest phase first."""
     minimum = row["durationMS"] / 100
-    parts = sorted(((row.get(f"{name}MS") or 0, label) for name, label in _PHASE_LABELS.items()), reverse=True)
+    parts = sorted(((row[f"{name}MS"], label) for name, label in _PHASE_LABELS.items()), reverse=True)
     return ", ".join(f"{label} {duration(milliseconds)}" for milliseconds, label in parts if milliseconds > minimum)
 
 

@@ -4,33 +4,37 @@ from __future__ import annotations
 
 import gc
 import weakref
+from contextlib import nullcontext
+from operator import attrgetter
 
 import gevent
 import pytest
-from bson import DatetimeMS, Int64, Timestamp
+from bson import SON, CodecOptions, DatetimeMS, Int64, Timestamp
 from bson.errors import InvalidBSON
+from gevent.event import Event
 
 import gmongo
 from gmongo import MongoClient
+from gmongo.engines.change_stream import Position, is_resumable
 from gmongo.errors import (
+    AutoReconnect,
     ConfigurationError,
     InvalidOperation,
     NetworkTimeout,
+    NotPrimaryError,
     OperationFailure,
+    ProtocolError,
     PyMongoError,
     ServerSelectionTimeoutError,
 )
 from tests.support.faults import cut_reply, send_no_reply, with_false_header
 from tests.support.recorder import Recorder
-from tests.support.scripted_server import ScriptedServer, cursor_reply
+from tests.support.server import ScriptedServer, cursor_reply, hold_reply
 from tests.support.wait import eventually
 
-STEPDOWN_ERROR = {
-    "ok": 0,
-    "code": 10107,
-    "errmsg": "stepped down",
-    "errorLabels": ["ResumableChangeStreamError"],
-}
+STEPDOWN_ERROR = {"ok": 0, "code": 10107, "errmsg": "stepped down", "errorLabels": ["ResumableChangeStreamError"]}
+LABEL = {"errorLabels": ["ResumableChangeStreamError"]}
+STEPDOWN_ERROR = {"ok": 0, "code": 10107, "errmsg": "stepped down", **LABEL}
 
 
 @pytest.fixture
@@ -131,10 +135,7 @@ def connect_to(server, **options):
 
 
 def test_change_stream_without_token_resumes_at_operation_time():
-    with (
-        StreamMember([], STEPDOWN_ERROR, [], STEPDOWN_ERROR, has_token=False) as server,
-        connect_to(server) as client,
-    ):
+    with StreamMember([], STEPDOWN_ERROR, [], STEPDOWN_ERROR, has_token=False) as server, connect_to(server) as client:
         with client.db.c.watch() as stream:
             for _ in range(3):
                 stream.try_next()
@@ -154,11 +155,7 @@ UNREADABLE_CHANGE = {**change_document(2), "date": DatetimeMS(2**62)}
 )
 def test_change_stream_continues_after_change_that_cannot_be_decoded(first_replies):
     replies = [*first_replies, *[first_replies[-1]] * 2]  # each resume receives the last batch again
-    with (
-        StreamMember(*replies) as server,
-        connect_to(server) as client,
-        client.db.c.watch() as stream,
-    ):
+    with StreamMember(*replies) as server, connect_to(server) as client, client.db.c.watch() as stream:
         numbers, error_count = [], 0
         while 3 not in numbers:
             try:
@@ -183,11 +180,7 @@ def test_change_stream_stays_open_if_its_session_is_in_use():
 
 
 def test_time_limit_of_next_covers_end_of_old_cursor():
-    with (
-        StreamMember([]) as server,
-        connect_to(server, timeoutMS=200) as client,
-        client.db.c.watch() as stream,
-    ):
+    with StreamMember([]) as server, connect_to(server, timeoutMS=200) as client, client.db.c.watch() as stream:
         server.fail("getMore", send_no_reply)
         server.fail("killCursors", send_no_reply)
         with pytest.raises(NetworkTimeout):
@@ -207,11 +200,17 @@ def test_resume_kills_the_cursor_after_an_error_reply():
         assert names == ["aggregate", "getMore", "getMore", "killCursors", "aggregate"]
 
 
+@pytest.mark.parametrize("wire_version", [8, 9])
+def test_error_without_label_ends_change_stream_unless_server_is_old(wire_version):
+    replies = [[], {"ok": 0, "code": 6, "errmsg": "no"}, [change_document(1)]]
+    with StreamMember(*replies, wire_version=wire_version) as server, connect_to(server) as client:
+        with client.db.c.watch() as stream, pytest.raises(OperationFailure) if wire_version == 9 else nullcontext():
+            assert next(stream) == change_document(1)
+        assert len(server.commands("aggregate")) == (2 if wire_version == 8 else 1)
+
+
 def test_second_error_during_resume_ends_the_change_stream():
-    with (
-        StreamMember([], STEPDOWN_ERROR, {"ok": 0, "code": 8, "errmsg": "no"}) as server,
-        connect_to(server) as client,
-    ):
+    with StreamMember([], STEPDOWN_ERROR, {"ok": 0, "code": 8, "errmsg": "no"}) as server, connect_to(server) as client:
         with client.db.c.watch() as stream, pytest.raises(OperationFailure, match="no"):
             next(stream)
         assert not stream.alive
@@ -249,10 +248,7 @@ def test_iteration_after_interruption_resumes_and_sends_get_more(virtual_time, i
 
 
 def test_iteration_after_interruption_resumes_again_after_network_error():
-    with (
-        StreamMember([], [], [], STEPDOWN_ERROR, [change_document(1)]) as server,
-        connect_to(server) as client,
-    ):
+    with StreamMember([], [], [], STEPDOWN_ERROR, [change_document(1)]) as server, connect_to(server) as client:
         with client.db.c.watch() as stream:
             server.fail("getMore", send_no_reply)
             _expire_gevent_timeout(stream)
@@ -277,8 +273,7 @@ def test_change_stream_resumes_after_server_outage(virtual_time):
 
 
 @pytest.mark.parametrize(
-    "fault",
-    [cut_reply(0), cut_reply(10), with_false_header(length=-1), with_false_header(response_to=77)],
+    "fault", [cut_reply(0), cut_reply(10), with_false_header(length=-1), with_false_header(response_to=77)]
 )
 def test_change_stream_resumes_after_network_error(fault):
     with (
@@ -289,3 +284,164 @@ def test_change_stream_resumes_after_network_error(fault):
         server.fail("getMore", fault)
         assert next(stream) == change_document(2)
         assert len(server.commands("aggregate")) == 2
+
+
+@pytest.mark.parametrize(
+    ("batches", "tokens"),
+    [(([], [1, 2], []), ["batch 1", "1", "batch 2", "batch 3"]), (([1, 2], []), [None, "1", "batch 1", "batch 2"])],
+)
+@pytest.mark.parametrize("document_class", [dict, SON])
+def test_resume_token_advances_with_each_change_and_empty_batch(document_class, batches, tokens):
+    replies = [[change_document(number) for number in batch] for batch in batches]
+    with StreamMember(*replies) as server, connect_to(server) as client:
+        stream = client.db.c.with_options(codec_options=CodecOptions(document_class)).watch()
+        for token in tokens:
+            assert stream.resume_token == (token and {"_data": token})
+            assert token is None or type(stream.resume_token) is document_class
+            stream.try_next()
+        assert not {"batchSize", "maxTimeMS", "comment"} & server.commands("getMore")[0].keys()
+
+
+# The field of the stage, a value and the type of each option.
+STAGE_OPTIONS = {
+    "full_document": ("fullDocument", "updateLookup", "str"),
+    "full_document_before_change": ("fullDocumentBeforeChange", "required", "str"),
+    "show_expanded_events": ("showExpandedEvents", False, "bool"),
+    "resume_after": ("resumeAfter", {"_data": "a"}, "Mapping"),
+    "start_after": ("startAfter", {"_data": "b"}, "Mapping"),
+    "start_at_operation_time": ("startAtOperationTime", Timestamp(5, 1), "Timestamp"),
+}
+
+
+@pytest.mark.parametrize(("path", "target"), [("db.c", "c"), ("db", 1)])
+def test_watch_option_becomes_field_of_stage_or_command(path, target):
+    with StreamMember() as server, connect_to(server) as client:
+        watched = attrgetter(path)(client)
+        for option, (field, value, _) in STAGE_OPTIONS.items():
+            watched.watch(**{option: value}).close()
+            client.watch(**{option: value}).close()
+            assert server.stage_options()[-2:] == [{field: value}, {field: value, "allChangesForCluster": True}]
+        options = {"collation": {"locale": "fr"}, "comment": "x"}
+        with watched.watch([{"$match": {}}], batch_size=3, max_await_time_ms=4, **options) as stream:
+            assert stream.try_next() is None
+        pipeline = [{"$changeStream": {}}, {"$match": {}}]
+        aggregate, get_more = server.commands("aggregate")[-1], server.commands("getMore")[-1]
+        sent = {"aggregate": target, "pipeline": pipeline, "cursor": {"batchSize": 3}, **options}
+        assert {field: aggregate[field] for field in sent} == sent
+        assert (get_more["batchSize"], get_more["maxTimeMS"], get_more["comment"]) == (3, 4, "x")
+        assert server.commands("killCursors")[-1]["cursors"] == [server.batch_number]
+        assert not stream.alive and stream.try_next() is None and next(stream, None) is None
+
+
+def test_invalid_watch_option_raises():
+    client = MongoClient(connect=False)
+    kinds = {option: kind for option, (_, _, kind) in STAGE_OPTIONS.items()}
+    for option, kind in {**kinds, "pipeline": "list or tuple"}.items():
+        with pytest.raises(TypeError, match=rf"^{option} must be a {kind}, not 1$"):
+            client.watch(**{option: 1})
+    for option in ("max_await_time_ms", "batch_size"):
+        with pytest.raises(ValueError, match=rf"^{option} must be >= 0, not -1$"):
+            client.watch(**{option: -1})
+
+
+def test_timeout_of_stream_names_watched_object_and_own_limit(virtual_time):
+    with StreamMember() as server, connect_to(server, timeoutMS=200) as client:
+        for subject, watched in (("collection db.c", client.db.c), ("database db", client.db), ("deployment", client)):
+            with watched.watch(timeout_ms=300) as stream:
+                with pytest.raises(NetworkTimeout) as caught:
+                    next(stream)
+                text = "no change within timeout_ms (300 ms); next() may be called again"
+                assert str(caught.value) == f"change stream on the {subject}: {text}"
+                with gmongo.timeout(0.1), pytest.raises(PyMongoError) as caught:
+                    next(stream)
+                assert caught.value.timeout and "may be called again" not in str(caught.value)
+
+
+def test_stream_ends_after_change_without_token_and_after_end_of_cursor():
+    with StreamMember([], [{"number": 1}]) as server, connect_to(server) as client:
+        stream = client.db.c.watch()
+        with pytest.raises(InvalidOperation, match="resume functionality when the resume token is missing"):
+            next(stream)
+        assert not stream.alive and len(server.commands("killCursors")) == 1
+        server.scripted_replies = [cursor_reply([change_document(1)])]
+        stream = client.db.c.watch()
+        assert list(stream) == [change_document(1)] and not stream.alive
+
+
+WAIT_CASES = {
+    "final error": ({"ok": 0, "code": 8, "errmsg": "no luck"}, [OperationFailure, OperationFailure]),
+    "decoding error": ([UNREADABLE_CHANGE], [InvalidBSON, change_document(3)]),
+    "changes": ([change_document(1), change_document(2)], [change_document(1), change_document(2)]),
+}
+
+
+@pytest.mark.parametrize(("reply", "outcomes"), WAIT_CASES.values(), ids=WAIT_CASES)
+def test_greenlet_that_waits_for_other_greenlet_gets_next_change_or_final_error(reply, outcomes):
+    gate = Event()
+    with StreamMember([], reply, [change_document(3)]) as server, connect_to(server) as client:
+        stream = client.db.c.watch()
+        server.fail("getMore", hold_reply(gate))
+        readers = [gevent.spawn(stream.try_next) for _ in range(2)]
+        server.wait_for("getMore")
+        gate.set()
+        gevent.joinall(readers, timeout=5)
+        assert [type(each.exception) if each.exception else each.value for each in readers] == outcomes
+
+
+def test_close_during_resume_kills_new_cursor():
+    gate = Event()
+    with StreamMember([], STEPDOWN_ERROR, []) as server, connect_to(server) as client:
+        stream = client.db.c.watch()
+        server.fail("aggregate", hold_reply(gate))
+        reader = gevent.spawn(stream.try_next)
+        server.wait_for("aggregate", 2)
+        stream.close()
+        gate.set()
+        assert reader.get(timeout=5) is None
+        assert server.commands("killCursors")[-1]["cursors"] == [server.batch_number]
+
+
+@pytest.mark.parametrize(
+    ("error", "resumable_wire_versions"),
+    [
+        (OperationFailure("x", 43), [8, 9]),
+        (OperationFailure("x", 1, LABEL), [8, 9]),
+        (NotPrimaryError("x", {"code": 10107, **LABEL}), [8, 9]),
+        *((OperationFailure("x", code), [8]) for code in (6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001)),
+        *((NotPrimaryError("x", {"code": code}), [8]) for code in (10107, 11600, 11602, 13435, 13436, 13388)),
+        *((OperationFailure("x", code), []) for code in (None, 1, 50, 136, 280, 11601)),
+        *((kind("x"), [8, 9]) for kind in (AutoReconnect, NetworkTimeout, ProtocolError)),
+        *((kind("x"), []) for kind in (ConfigurationError, InvalidOperation)),
+    ],
+    ids=repr,
+)
+def test_error_is_resumable_with_label_or_with_code_of_old_server(error, resumable_wire_versions):
+    assert [version for version in (8, 9) if is_resumable(error, version)] == resumable_wire_versions
+
+
+EARLY, LATE, T, U, V = Timestamp(1, 1), Timestamp(2, 1), {"t": 1}, {"u": 1}, {"v": 1}
+NO_START = (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("start", "replies", "fields"),
+    [
+        ((T, U, EARLY), [], {"resumeAfter": T, "startAfter": U, "startAtOperationTime": EARLY}),
+        (NO_START, [("open", True, U, EARLY)], {}),
+        (NO_START, [("open", False, U, EARLY)], {"resumeAfter": U}),
+        (NO_START, [("open", False, None, EARLY)], {"startAtOperationTime": EARLY}),
+        (NO_START, [("open", False, None, EARLY), ("open", False, None, LATE)], {"startAtOperationTime": EARLY}),
+        ((None, None, EARLY), [("open", False, None, LATE)], {"startAtOperationTime": EARLY}),
+        ((T, None, None), [("open", False, None, EARLY), ("empty", None)], {"resumeAfter": T}),
+        ((T, None, None), [("open", False, U, EARLY), ("empty", V)], {"resumeAfter": V}),
+        ((None, T, None), [("open", False, U, EARLY), ("empty", V)], {"startAfter": V}),
+        ((None, T, None), [("open", True, U, EARLY), ("change", V)], {"resumeAfter": V}),
+        ((T, U, None), [("open", True, V, EARLY)], {"startAfter": U}),
+    ],
+)  # fmt: skip
+def test_stream_resumes_after_newest_position_of_replies(start, replies, fields):
+    position = Position(*start)
+    update = {"open": position.after_open, "empty": position.after_empty_batch, "change": position.after_change}
+    for name, *arguments in replies:
+        update[name](*arguments)
+    assert position.fields() == fields

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
+from bson.raw_bson import RawBSONDocument
 
 from gmongo import MongoClient, WriteConcern
 from gmongo._background import LongWork
 from gmongo.collection import Collection
-from gmongo.errors import OperationFailure
+from gmongo.errors import CollectionInvalid, NotPrimaryError, OperationFailure, PyMongoError
 from gmongo.read_concern import ReadConcern
 from tests.support.server import ScriptedServer
 
@@ -37,6 +39,35 @@ def test_command_sends_read_and_write_concern_unless_default(recording: Recordin
     ]
 
 
+@pytest.mark.parametrize("code", [59, 10107])
+@pytest.mark.parametrize(
+    ("options", "returns_reply"),
+    [
+        ({}, False),
+        ({"check": False}, True),
+        ({"allowable_errors": [59, 10107]}, True),
+        ({"allowable_errors": ["no luck"]}, True),
+        ({"allowable_errors": [58, "luck"]}, False),
+        ({"allowable_errors": []}, False),
+    ],
+)
+def test_command_returns_error_reply_only_if_options_allow_error(
+    code: int, options: dict[str, Any], returns_reply: bool
+) -> None:
+    reply = {"ok": 0, "code": code, "errmsg": "no luck"}
+    with ScriptedServer({"ping": reply}) as server, MongoClient[Any](server.name) as client:
+        if returns_reply:
+            assert client.db.command("ping", **options) == reply
+        else:
+            with pytest.raises(PyMongoError, match="no luck") as caught:
+                client.db.command("ping", **options)
+            assert isinstance(caught.value, NotPrimaryError if code == 10107 else OperationFailure)
+
+
+def test_collection_has_private_database_attribute_of_pymongo(client: MongoClient[Any]) -> None:
+    assert client.shop.orders._Collection__database == client.shop
+
+
 def test_client_attributes_describe_connected_server(client: MongoClient[Any]) -> None:
     assert client.address is not None
     host, port = client.address
@@ -48,6 +79,15 @@ def test_client_attributes_describe_connected_server(client: MongoClient[Any]) -
     assert client.secondaries == client.arbiters == set()
     assert client.topology_description.has_known_servers
     assert client.server_info()["ok"] == 1
+
+
+@pytest.mark.parametrize("name", ["address", "is_primary", "is_mongos"])
+def test_log_of_server_selection_names_client_attribute(
+    client: MongoClient[Any], name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("DEBUG", "gmongo.serverSelection"):
+        getattr(client, name)
+    assert caplog.messages[0].startswith(f"Server selection started for operation {name}. ")
 
 
 @pytest.mark.parametrize(
@@ -75,6 +115,8 @@ def test_collection_constructor_creates_collection_with_options(recording: Recor
     assert created.command["create"] == child_name and created.command["capped"] is True
     Collection(collection.database, f"{child_name}_y", create=True)
     assert recorder.events_named("CommandStarted")[-1].command["create"] == f"{child_name}_y"
+    with pytest.raises(CollectionInvalid, match=f"^collection {child_name} already exists$"):
+        collection.database.create_collection(child_name)
     for name in (child_name, f"{child_name}_y"):
         collection.database.drop_collection(name)
 
@@ -107,3 +149,9 @@ def test_count_of_documents_ignores_type_decoder_of_collection(client: MongoClie
     collection = client.db.get_collection("counted", codec_options=options)
     collection.insert_one({})
     assert collection.count_documents({}) == 1
+    assert collection.find_one(MappingProxyType({})) is not None
+
+
+def test_command_with_registered_type_returns_raw_document(client: MongoClient[Any]) -> None:
+    options: CodecOptions[Any] = CodecOptions(RawBSONDocument, type_registry=TypeRegistry([TextDecoder()]))
+    assert type(client.db.command("ping", codec_options=options)) is RawBSONDocument

@@ -470,6 +470,9 @@ def test_every_gridfs_command_uses_explicit_session(
     commands = [event.command for event in tested_objects.recorder.events_named("CommandStarted")]
     assert commands
     assert [command["lsid"] for command in commands] == [tested_objects.session.session_id] * len(commands)
+    with tested_objects.session.start_transaction():
+        sent, outcome = tested_objects.call_and_record(subject, method, {**required, "session": SESSION})
+    assert sent == "[]" and "GridFS does not support multi-document transactions" in outcome
 
 
 ODD_VALUES = (None, True, 0, -1, 1.5, "x", "", b"x", [], [1], [5, 6], {}, {"x": 1}, {"x": ()}, object())

@@ -120,6 +120,7 @@ def test_validate_collection_raises_if_result_is_invalid(result: dict[str, Any],
 def test_address_of_client_with_one_mongos_is_mongos_address() -> None:
     with Deployment.sharded(1) as deployment, MongoClient[Any](deployment.uri) as client:
         assert address_text(client.address) == deployment.members[0].address
+        assert client.is_mongos and client.is_primary
 
 
 def test_address_of_client_with_two_mongos_raises_invalid_operation() -> None:
@@ -153,13 +154,15 @@ def test_copy_of_client_is_the_same_object() -> None:
                 "ensure_index": "Collection has no method 'ensure_index'; use create_index()",
                 "fnd_one": "Collection has no method 'fnd_one' (did you mean find_one()?)",
                 "nonsense": "Collection has no method 'nonsense'",
+                "ful_name": "Collection has no method 'ful_name'",
             }.items()
         ),
         (
             lambda: UNCONNECTED_CLIENT.d.create_colection(),
             TypeError,
-            "'Collection' object is not callable: Database has no method",
+            "'Collection' object is not callable: Database has no method 'create_colection' (did you mean create_",
         ),
+        (lambda: next(UNCONNECTED_CLIENT.d.x), TypeError, "'Collection' object is not iterable"),
         (lambda: gmongo.AsyncMongoClient, AttributeError, "module 'gmongo' has no attribute 'AsyncMongoClient': "),
         (lambda: MongoClient([]), ConfigurationError, "host must name at least one host, was an empty list"),
         (
@@ -187,6 +190,7 @@ def test_invalid_call_raises_error_with_expected_message(
     with pytest.raises(error_class) as caught:
         invalid_call()
     assert str(caught.value).startswith(message)
+    assert ("did you mean" in str(caught.value)) is ("did you mean" in message)
 
 
 @pytest.mark.parametrize(("value", "length"), [("", 0), (" 12 ", 12), ("x", 0), ("-1", 0), ("1.5", 0), ("٣", 0)])

@@ -52,6 +52,19 @@ def test_first_aggregation_with_output_runs_on_secondary_since_server_5_0(versio
         assert (aggregation.member != deployment.members.primary.address) is on_secondary
 
 
+def test_only_client_of_whole_replica_set_lists_members_by_type(streaming_set):
+    primary, secondary, arbiter = streaming_set.members
+    arbiter.hello_extra = {"secondary": False, "arbiterOnly": True}
+    with connect_and_discover(streaming_set) as client:
+        assert (client.primary, client.address) == (primary.address, primary.address)
+        assert (client.secondaries, client.arbiters) == ({secondary.address}, {arbiter.address})
+    assert client.nodes == frozenset()
+    for member in (primary, secondary):
+        with MongoClient(member.name, directConnection=True) as client:
+            assert (client.is_primary, client.is_mongos) == (member is primary, False)
+            assert (client.primary, client.secondaries, client.arbiters) == (None, set(), set())
+
+
 @pytest.mark.requirement("SM-53", "SM-63")
 def test_streaming_hello_reports_election_before_next_heartbeat(streaming_set):
     with connect_and_discover(streaming_set, heartbeatFrequencyMS=60_000) as client:

@@ -15,6 +15,7 @@ from bson import DatetimeMS
 from bson.errors import InvalidBSON
 from gevent import GreenletExit
 
+from gmongo.cmap import connecting
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.handshake import send_hello
 from gmongo.cmap.hello import Hello
@@ -22,6 +23,7 @@ from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, Proto
 from gmongo.wire.compression import make_compressor
 from gmongo.wire.message import OP_MSG, encode_op_msg
 from gmongo.wire.reply import is_well_formed
+from gmongo.wire.tls import TlsTransport
 from gmongo.wire.transport import TransportError
 from tests.support.cases import with_cases
 
@@ -113,6 +115,27 @@ def test_connecting_connection_passes_its_end_to_race(method: str) -> None:
     connection.race = Mock()
     getattr(connection, method)(*([] if method == "close" else [AutoReconnect("end")]))
     getattr(connection.race, method).assert_called_once()
+
+
+@pytest.mark.parametrize("uses_proxy", [False, True])
+def test_proxy_and_tls_begin_stages_of_connect_timeout(uses_proxy: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    stages, proxy = Mock(), object() if uses_proxy else None
+    monkeypatch.setattr(connecting, "_connect_stream", lambda *_: Mock(spec=TlsTransport))
+    monkeypatch.setattr(connecting, "connect_through", stages.connect_through)
+    connecting.connect(Connection(("h", 1)), Mock(proxy=proxy), stages, stages)  # type: ignore[arg-type]
+    names = ["begin", "begin_stage"] + ["connect_through", "begin", "begin_stage"] * uses_proxy
+    assert [name for name, *_ in stages.mock_calls] == names
+
+
+@pytest.mark.parametrize("method", ["attach", "attach_race"])
+def test_interruption_of_name_lookup_applies_to_later_socket(method: str) -> None:
+    connection, socket = Connection(("h", 1)), Mock()
+    connection.interrupt(AutoReconnect("end"))
+    with pytest.raises(AutoReconnect) as caught:
+        connection.send([], None)
+    assert str(caught.value) == "end"
+    getattr(connection, method)(socket)
+    assert str(socket.interrupt.call_args.args[0]) == "end"
 
 
 @pytest.mark.parametrize("is_establishing", [False, True])

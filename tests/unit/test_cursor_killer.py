@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from types import SimpleNamespace
+from unittest.mock import Mock, call
 
 import gevent
 import pytest
@@ -53,10 +54,7 @@ def make_dropped_cursor(cursor_id, pin=None, namespace="db.c", port=1):
 def test_end_of_pinned_cursor_does_not_wait_for_unpinned_cursor():
     executor, may_run = RecordingExecutor(), Event()
     run = executor.run
-    executor.run = lambda operation, session: (
-        operation.pin or may_run.wait(),
-        run(operation, session),
-    )
+    executor.run = lambda operation, session: (operation.pin or may_run.wait(), run(operation, session))
     cursor_killer = CursorKiller(executor)
     pins = [CountingPin(), CountingPin()]
     cursor_killer.take(make_dropped_cursor(1))
@@ -171,3 +169,21 @@ def test_cursor_of_interrupted_operation_is_ended():
     del cursor_killer
     # The executor has only a weak reference to the killer.
     assert executor.commands.orphan_taker() is None
+
+
+def test_end_of_dropped_cursor_stops_read_ahead_and_ends_session():
+    _executor, cursor_killer = make_cursor_killer()
+    read_ahead, session = Mock(), Mock()
+    cursor_killer.take(DroppedCursor(1, "db.c", ("127.0.0.1", 1), session, None, read_ahead))
+    gevent.idle()
+    assert (read_ahead.mock_calls, session.mock_calls) == ([call.stop()], [call.end_implicit()])
+
+
+@pytest.mark.parametrize("make_pin", [lambda: None, CountingPin])
+def test_cursor_that_parent_process_dropped_is_not_ended_after_fork(make_pin):
+    executor, cursor_killer = make_cursor_killer()
+    cursor_killer.take(make_dropped_cursor(1, pin := make_pin()))
+    executor.epoch += 1
+    cursor_killer.take(make_dropped_cursor(2))
+    gevent.idle()
+    assert (executor.killed_cursors, pin and pin.release_count) == ([(1, [2])], pin and 0)

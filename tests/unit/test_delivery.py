@@ -280,3 +280,12 @@ def test_all_listeners_receive_random_events_in_one_order(short_listener_limit: 
     assert received == [recorded, recorded]
     assert not delivery._events_by_greenlet
     assert delivery._substitute_event_count == 0
+
+
+def test_fork_inside_of_block_ends_the_block(delivery: Delivery) -> None:
+    received: list[str] = []
+    delivery.__enter__()
+    delivery.reset_after_fork()
+    delivery.record(received.append, "event of the child")
+    delivery.deliver()
+    assert received == ["event of the child"]

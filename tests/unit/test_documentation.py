@@ -174,10 +174,7 @@ def variables() -> Iterator[dict[str, Any]]:
     """Yield the variables of the docstring examples, such as a client, a database, and a collection
     with two documents.
     """
-    with (
-        Deployment.replica_set(members=1) as deployment,
-        gmongo.MongoClient(deployment.uri) as client,
-    ):
+    with Deployment.replica_set(members=1) as deployment, gmongo.MongoClient(deployment.uri) as client:
         database = client.test
         database.notes.insert_one({"_id": 5, "title": "first", "tags": ["a"]})
         database.notes.insert_one({"_id": 6, "title": "second", "tags": ["a", "b"]})

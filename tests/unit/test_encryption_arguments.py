@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+import bson
 import pytest
 from bson import Binary, CodecOptions, Int64
 
 pytest.importorskip("pymongocrypt")
 
 from gmongo import MongoClient
-from gmongo.encryption import Algorithm, ClientEncryption
+from gmongo.encryption import Algorithm, ClientEncryption, QueryType
 from gmongo.encryption_options import RangeOpts
 from tests.support.cases import with_cases
 
@@ -19,13 +20,16 @@ KMS_PROVIDERS = {"local": {"key": b"0" * 96}}
 KEY_ID = Binary(b"0" * 16, 4)
 
 
+def test_algorithms_and_query_types_have_names_of_libmongocrypt() -> None:
+    aead = "AEAD_AES_256_CBC_HMAC_SHA_512-"
+    names = [f"{aead}Deterministic", f"{aead}Random", "Indexed", "Unindexed", "Range", "String", "TextPreview"]
+    assert [each.value for each in Algorithm] == names
+    assert [each.value for each in QueryType] == ["equality", "range", "prefix", "suffix", "substring"]
+
+
 def client_encryption_with(**options: Any) -> ClientEncryption[Any]:
     client: MongoClient[Any] = MongoClient(connect=False)
-    defaults = {
-        "kms_providers": KMS_PROVIDERS,
-        "key_vault_namespace": "vault.keys",
-        "key_vault_client": client,
-    }
+    defaults = {"kms_providers": KMS_PROVIDERS, "key_vault_namespace": "vault.keys", "key_vault_client": client}
     return ClientEncryption(**{**defaults, "codec_options": CodecOptions(), **options})
 
 
@@ -57,15 +61,18 @@ def test_encrypt_accepts_uuid_as_key_id(monkeypatch: pytest.MonkeyPatch) -> None
     encrypt_calls: list[Any] = []
     with client_encryption_with() as client_encryption:
         monkeypatch.setattr(
-            client_encryption._explicit,
-            "encrypt",
-            lambda *values, **options: encrypt_calls.append((values, options)),
+            client_encryption._explicit, "encrypt", lambda *values, **options: encrypt_calls.append((values, options))
         )
         for key in (KEY_ID, UUID(bytes=bytes(KEY_ID))):
             with pytest.raises(TypeError):  # the mock of the encryption method returns no value
                 client_encryption.encrypt("x", Algorithm.UNINDEXED, key_id=key)
+        with pytest.raises(TypeError):
+            client_encryption.encrypt_expression({"a": 1}, Algorithm.RANGE, None, "name", "range", 4, RangeOpts(min=5))
+    options = dict.fromkeys(("query_type", "contention_factor", "range_opts", "string_opts"))
     assert encrypt_calls[0] == encrypt_calls[1]
-    assert encrypt_calls[0][0][2] == bytes(KEY_ID)
+    assert encrypt_calls[0] == ((bson.encode({"v": "x"}), Algorithm.UNINDEXED, bytes(KEY_ID), None), options)
+    options.update(query_type="range", contention_factor=4, is_expression=True, range_opts=bson.encode({"min": 5}))
+    assert encrypt_calls[2] == ((bson.encode({"v": {"a": 1}}), Algorithm.RANGE, None, "name"), options)
 
 
 @with_cases

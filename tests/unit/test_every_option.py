@@ -14,6 +14,7 @@ from bson import SON
 from bson.codec_options import DatetimeConversion, TypeRegistry
 
 from gmongo import MongoClient
+from gmongo.auth.credential import Credential
 from gmongo.client_options import ClientOptions
 from gmongo.driver_info import DriverInfo
 from gmongo.monitoring import CommandListener
@@ -190,6 +191,19 @@ def test_allowed_suffix_or_validator_permits_host_of_other_domain(monkeypatch: p
         client_state(SRV_URI, {})
     for options in ({"srvAllowedHostsSuffix": "other.org"}, {"srv_host_validator": lambda host: True}):
         assert client_state(SRV_URI, options)["seeds"] == (("a.other.org", 1),)
+
+
+def test_keyword_and_port_complete_uri_in_list_of_hosts() -> None:
+    uri = "mongodb://ann:pw@a,b:1/d?maxPoolSize=x&w=2&journal=true"
+    with pytest.warns(UserWarning, match=r"^maxPoolSize must be an integer"):
+        parsed = ClientOptions([uri, "c"], 27018, {"username": "bob", "w": 3})
+    assert parsed.seeds == (("a", 27018), ("b", 1), ("c", 27018)) and parsed.default_database == "d"
+    assert parsed.write_concern.document == {"w": 3, "j": True} and parsed.pool_options.max_pool_size == 100
+    assert parsed.credential == Credential("DEFAULT", "d", "bob", "pw", {})
+    options = {"srvMaxHosts": 0, "connect": False, "password": "other", "driver": DriverInfo("library")}
+    parsed = ClientOptions("mongodb+srv://ann:pw@h.example.com/?srvMaxHosts=1&replicaSet=r", None, options)
+    assert parsed.credential == Credential("DEFAULT", "admin", "ann", "other", {}) and parsed.replica_set_name == "r"
+    assert parsed.metadata()["driver"]["name"] == "gmongo|library"
 
 
 # The settings of a client without options. Settings whose value is None are not listed.

@@ -26,13 +26,7 @@ from tests.support.cases import rows, with_cases
 ADDRESS = ("h", 1)
 REPLY = {"ok": 0, "code": 50, "errmsg": "no luck", "errorLabels": ["Label"]}
 PLAIN_REPLY = {"ok": 0, "code": 5, "errmsg": "no luck"}
-CHECKED_OUT_CONNECTION = {
-    "connection": 7,
-    "seconds": 1.5,
-    "greenlet": "<G>",
-    "purpose": "a find",
-    "operation": "find",
-}
+CHECKED_OUT_CONNECTION = {"connection": 7, "seconds": 1.5, "greenlet": "<G>", "purpose": "a find", "operation": "find"}
 
 
 def copies_of(error: Exception) -> list[Any]:
@@ -79,9 +73,7 @@ def test_operation_failure_without_message_has_a_text() -> None:
     "make_error",
     [lambda text: OperationFailure(text, 5, PLAIN_REPLY), lambda text: errors.NotPrimaryError(text, PLAIN_REPLY)],
 )
-def test_error_text_contains_reply_and_escapes_newlines(
-    make_error: Callable[[str], Exception],
-) -> None:
+def test_error_text_contains_reply_and_escapes_newlines(make_error: Callable[[str], Exception]) -> None:
     assert str(make_error("no\nluck")) == f"no\\nluck, full error: {PLAIN_REPLY}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -33,7 +34,7 @@ def test_child_marks_objects_before_loop_starts_again(steps: list[str], monkeypa
     for each in (referenced, dropped):
         _fork.register_after_fork(each)
     del dropped, each
-    assert _fork.list_forkables() == [referenced]
+    assert _fork.list_forkables() == [referenced] and len(_fork._references) == 1
     # The hook detects a fork by the changed process ID.
     monkeypatch.setattr(_fork, "_process_id", -1)
     _fork._mark_inherited_objects()
@@ -66,6 +67,16 @@ def test_hook_does_nothing_in_parent(steps: list[str]) -> None:
     _fork.register_after_fork(forkable)
     _fork._mark_inherited_objects()
     assert steps == []
+
+
+def test_import_registers_hook_for_forks_of_python_and_uwsgi(monkeypatch: pytest.MonkeyPatch) -> None:
+    registered_hooks: list[dict[str, object]] = []
+    monkeypatch.setattr(os, "register_at_fork", lambda **hooks: registered_hooks.append(hooks))
+    uwsgi: Any = ModuleType("uwsgi")
+    monkeypatch.setitem(sys.modules, "uwsgi", uwsgi)
+    monkeypatch.setitem(sys.modules, "uwsgidecorators", None)
+    hook = runpy.run_path(_fork.__file__)["_mark_inherited_objects"]
+    assert registered_hooks == [{"after_in_child": hook}] and uwsgi.post_fork_hook is hook
 
 
 def test_uwsgi_hook_uses_decorators_if_importable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ import pytest
 from bson.codec_options import DEFAULT_CODEC_OPTIONS
 
 from gmongo import _background
-from gmongo._background import LongWork, Wakeup, with_checkpoints
+from gmongo._background import LongWork, RestartingGreenlet, Wakeup, spawn_for, with_checkpoints
 from gmongo._encryption.operation import command_document
 from gmongo.wire.checksum import crc32c
 from gmongo.wire.message import encode_op_msg
@@ -67,7 +67,7 @@ def insert_message(documents: Iterable[bytes]) -> list[bytes]:
     [
         (lambda: crc32c(bytes(20 * KIB)), 3),
         (lambda: crc32c(b""), 0),
-        (lambda: list(with_checkpoints(range(97))), 4),
+        (lambda: [list(with_checkpoints(range(count))) for count in (96, 97)], 7),
         (lambda: batch_of_50_documents().count(), 50),
         (lambda: batch_of_50_documents().raw(), 50),
         (lambda: command_document(insert_message(DOCUMENTS)), 50),
@@ -95,9 +95,19 @@ def test_computation_with_checkpoints_has_complete_result() -> None:
     assert decoded == {"insert": "c", "documents": [{"_id": number} for number in range(50)]}
 
 
-def test_wakeup_set_during_registration_of_sleeper_is_not_lost(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_checkpoint_sleeps_with_timer_after_more_than_two_milliseconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    times, pauses = iter([0, 0.002, 0.0021, 8, 8.001]), list[float]()
+    monkeypatch.setattr(_background._clock, "monotonic", lambda: next(times))
+    monkeypatch.setattr(_background, "sleep", pauses.append)
+    loop = SimpleNamespace(approx_timer_resolution=0.001)  # the resolution of libuv
+    monkeypatch.setattr(_background, "get_hub", lambda: SimpleNamespace(loop=loop))
+    work = LongWork()
+    for _ in range(3):
+        work.checkpoint()
+    assert pauses == [0.001]
+
+
+def test_wakeup_set_during_registration_of_sleeper_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     wakeup = Wakeup()
 
     def set_by_another_thread() -> object:
@@ -118,3 +128,34 @@ def test_wakeup_callback_after_end_of_sleep_wakes_no_greenlet() -> None:
     assert sleeper.get(timeout=5)
     gevent.sleep(0)
     assert sleeper.ready()
+
+
+def test_sleep_ends_after_seconds_or_after_set() -> None:
+    wakeup = Wakeup()
+    with gevent.Timeout(5):
+        assert not wakeup.sleep(0.001) and not wakeup.sleep(0)
+        wakeup.set()
+        assert wakeup.sleep(None) and not wakeup.sleep(0.001)  # `set` ends only one sleep
+        wakeup.set()
+        wakeup.clear()
+        assert not wakeup.sleep(0.001)
+
+
+def test_background_greenlet_repeats_step_until_negative_pause() -> None:
+    owner, pauses = set[int](), [0, 0.001, -1]
+    background = spawn_for(owner, Wakeup(), lambda _owner: pauses.pop(0))
+    background.greenlet.join(timeout=5)
+    assert background.ended and not pauses
+
+
+def test_background_work_restarts_one_second_after_exception(virtual_time: Any, caplog: Any) -> None:
+    def work() -> None:
+        starts.append(_background._clock.monotonic())
+        assert len(starts) == 2, "my fault"
+
+    starts: list[float] = []
+    background = RestartingGreenlet(work)
+    background.start()
+    gevent.sleep(1.1)
+    assert background.ended and starts[1] - starts[0] == pytest.approx(1)
+    assert "background work was interrupted by an exception" in caplog.text and "my fault" in caplog.text

@@ -133,3 +133,11 @@ def test_truncated_platform_ends_at_character_boundary(length: int) -> None:
     document = client_metadata("a" * 100, (DriverInfo("A", None, "\u2603" * length),))
     assert 510 <= len(bson.encode(document)) <= 512
     assert document["platform"].endswith("\u2603")
+
+
+@pytest.mark.parametrize("field", ["name", "version", "platform"])
+def test_driver_info_with_invalid_field_raises(field: str) -> None:
+    with pytest.raises(TypeError, match=rf"^DriverInfo {field} must be a string or None, not 5$"):
+        DriverInfo(**{"name": None, field: 5})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=rf"^DriverInfo {field} must not contain '\|', was 'a\|b'$"):
+        DriverInfo(**{"name": None, field: "a|b"})

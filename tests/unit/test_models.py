@@ -4,6 +4,7 @@ import pytest
 from bson.errors import InvalidBSON
 from bson.raw_bson import RawBSONDocument
 
+import gmongo
 from gmongo.collation import Collation  # noqa: F401 - the case table uses the name
 from gmongo.operations import (
     DeleteMany,
@@ -109,14 +110,44 @@ ARGUMENT_VALUES = {
 
 
 @pytest.mark.parametrize(
-    ("model_class", "argument"),
-    [(kind, name) for kind, fields in ARGUMENT_VALUES.items() for name in fields],
+    ("model_class", "argument"), [(kind, name) for kind, fields in ARGUMENT_VALUES.items() for name in fields]
 )
 def test_each_argument_affects_equality_and_repr(model_class, argument):
     arguments = {each: values[0] for each, values in ARGUMENT_VALUES[model_class].items()}
     other_arguments = {**arguments, argument: ARGUMENT_VALUES[model_class][argument][1]}
     assert model_class(**arguments) == model_class(**arguments) != model_class(**other_arguments)
     assert repr(model_class(**arguments)) == repr(model_class(**arguments)) != repr(model_class(**other_arguments))
+
+
+@with_cases
+def test_index_keys_become_document_and_name(keys, document, name):
+    assert IndexModel(keys).document == {"name": name, "key": document}
+    assert UpdateOne({}, SET, sort=keys).sort == DeleteOne({}, hint=keys).hint == document
+
+
+def test_constants_have_values_for_commands():
+    directions = [gmongo.ASCENDING, gmongo.DESCENDING, gmongo.GEO2D, gmongo.GEOSPHERE, gmongo.HASHED, gmongo.TEXT]
+    assert directions == [1, -1, "2d", "2dsphere", "hashed", "text"]
+    assert (gmongo.ReturnDocument.BEFORE, gmongo.ReturnDocument.AFTER) == (False, True)
+
+
+@with_cases
+def test_malformed_keys_raise_exact_message(keys, error_class, message):
+    functions = {
+        "keys": IndexModel,
+        "hint": lambda keys: DeleteOne({}, hint=keys),
+        "sort": lambda keys: ReplaceOne({}, {}, sort=keys),
+        "index_or_name": gmongo.MongoClient(connect=False).db.c.drop_index,
+    }
+    for option, function in functions.items():
+        with pytest.raises(error_class) as caught:
+            function(keys)
+        assert str(caught.value) == option + message
+
+
+def test_sort_by_field_name_raises_type_error():
+    with pytest.raises(TypeError, match=r"^sort must be a mapping or a list of \(field, direction\) pairs, not 'a'$"):
+        UpdateOne({}, SET, sort="a")
 
 
 @with_cases

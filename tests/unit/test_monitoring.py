@@ -37,9 +37,6 @@ def test_repr_of_failed_event_shows_failure_but_succeeded_event_hides_reply():
     assert "{'errmsg': 'no'}" in repr(failed)
 
 
-POOL_EVENTS = rows(__file__, "pool events")
-
-
 @pytest.mark.parametrize("not_a_listener", [object(), "started", monitoring.CommandListener])
 def test_object_that_is_no_listener_raises_type_error(not_a_listener):
     with pytest.raises(TypeError, match="must be an instance of one of CommandListener"):
@@ -116,53 +113,34 @@ def _topology_change(old, new, **capabilities):
 
 
 LOGGED_EVENTS = [
-    (
-        getattr(event_loggers, row["logger"]),
-        row["method"],
-        getattr(monitoring, row["event"])(*row["arguments"]),
-        row["words"],
-    )
-    for row in rows(__file__, "logged events")
+    (getattr(event_loggers, logger), method, getattr(monitoring, event)(*arguments), message)
+    for logger, method, event, arguments, message in map(dict.values, rows(__file__, "logged events"))
 ]
-LOGGED_EVENTS += [
-    (event_loggers.ServerLogger, "description_changed", _server_change("A", "B"), ["from A to B"]),
-    (
-        event_loggers.TopologyLogger,
-        "description_changed",
-        _topology_change("A", "B"),
-        ["from A to B"],
-    ),
-]
-LOGGED_EVENTS += [
-    (
-        event_loggers.ConnectionPoolLogger,
-        row["method"],
-        getattr(monitoring, row["event"])(**row["arguments"]),
-        ["db.example", row["arguments"].get("reason", "")],
-    )
-    for row in POOL_EVENTS
-]
+for logger, make_event, subject in (
+    (event_loggers.ServerLogger, _server_change, f"Server {ADDRESS}"),
+    (event_loggers.TopologyLogger, _topology_change, f"Topology {TOPOLOGY_ID}"),
+):
+    LOGGED_EVENTS.append((logger, "description_changed", make_event("A", "B"), f"{subject} changed from A to B"))
 
 
 @pytest.mark.parametrize(
-    ("logger", "method", "event", "words"),
+    ("logger", "method", "event", "message"),
     LOGGED_EVENTS,
     ids=[f"{row[0].__name__}.{row[1]}" for row in LOGGED_EVENTS],
 )
-def test_event_loggers_log_lost_servers_as_warnings_and_other_events_at_info(logger, method, event, words, caplog):
+def test_event_loggers_log_lost_servers_as_warnings_and_other_events_at_info(logger, method, event, message, caplog):
     with caplog.at_level(logging.INFO, logger="gmongo.event_loggers"):
         monitoring.publish((logger(),), method, event)
     record = caplog.records[-1]
-    is_loss = (logger, method) in (
-        (event_loggers.HeartbeatLogger, "failed"),
-        (event_loggers.ServerLogger, "closed"),
-    )
-    assert (record.name, record.levelno) == (
-        "gmongo.event_loggers",
-        logging.WARNING if is_loss else logging.INFO,
-    )
-    for word in words:
-        assert word in record.getMessage()
+    is_loss = (logger, method) in ((event_loggers.HeartbeatLogger, "failed"), (event_loggers.ServerLogger, "closed"))
+    level = logging.WARNING if is_loss else logging.INFO
+    assert (record.name, record.levelno, record.getMessage()) == ("gmongo.event_loggers", level, message)
+
+
+def test_server_logger_does_not_log_change_without_new_type(caplog):
+    with caplog.at_level(logging.INFO, logger="gmongo.event_loggers"):
+        monitoring.publish((event_loggers.ServerLogger(),), "description_changed", _server_change("A", "A"))
+    assert not caplog.records
 
 
 @pytest.mark.parametrize("writable", [True, False])

@@ -80,7 +80,7 @@ def test_job_above_thread_limit_uses_thread_pool_of_gevent(
     assert len(_native_threads._jobs.running) == 2
     gate.set()
     gevent.joinall(jobs)
-    assert not _native_threads._jobs.running
+    assert not _native_threads._jobs.running and not _native_threads._jobs.watched
 
 
 def test_job_uses_thread_pool_if_thread_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +98,7 @@ def test_job_uses_thread_pool_if_thread_cannot_start(monkeypatch: pytest.MonkeyP
 
 def test_forked_child_does_not_wait_for_threads_of_parent(gate: threading.Event) -> None:
     watcher_count = count_active_watchers()
-    waiter = gevent.spawn(run_in_native_thread, gate.wait, True)
+    waiters = [gevent.spawn(run_in_native_thread, gate.wait, True) for _ in range(2)]
     gevent.sleep(0)
     jobs = _native_threads._jobs
     running = jobs.running
@@ -106,7 +106,7 @@ def test_forked_child_does_not_wait_for_threads_of_parent(gate: threading.Event)
     assert count_active_watchers() == watcher_count
     assert not jobs.running and not jobs.watched
     jobs.running = running
-    waiter.kill()
+    gevent.killall(waiters)
 
 
 @pytest.mark.parametrize("hub_is_destroyed", [True, False])
@@ -129,14 +129,10 @@ def test_job_of_ended_hub_is_removed_from_running_jobs(
     assert capfd.readouterr().err == ""
 
 
-def test_switch_by_other_greenlet_to_waiting_greenlet_raises_invalid_switch(
-    gate: threading.Event,
-) -> None:
+def test_switch_by_other_greenlet_to_waiting_greenlet_raises_invalid_switch(gate: threading.Event) -> None:
     waiter = gevent.spawn(run_in_native_thread, gate.wait, True)
     gevent.sleep(0)
     gevent.spawn(waiter.switch, "something else")
-    with pytest.raises(
-        InvalidSwitchError,
-        match=r"switched into <Greenlet .* with 'something else', expected <.*_Job",
-    ):
+    message = r"switched into <Greenlet .* with 'something else', expected <.*_Job"
+    with pytest.raises(InvalidSwitchError, match=message):
         waiter.get(timeout=5)

@@ -27,15 +27,12 @@ def test_object_id_counter_starts_randomly_and_wraps_to_zero(monkeypatch):
     assert len({parts_of(_object_ids._ObjectIdGenerator().make())[2] for _ in range(10)}) == 10
     monkeypatch.setattr(_object_ids._random, "urandom", lambda size: b"\xff" * size)
     generator = _object_ids._ObjectIdGenerator()
-    assert [parts_of(generator.make())[1:] for _ in range(2)] == [
-        (b"\xff" * 5, 0xFFFFFF),
-        (b"\xff" * 5, 0),
-    ]
+    assert [parts_of(generator.make())[1:] for _ in range(2)] == [(b"\xff" * 5, 0xFFFFFF), (b"\xff" * 5, 0)]
 
 
 @pytest.mark.parametrize(
     ("seconds", "stored_seconds"),
-    [(0x7FFFFFFF, b"\x7f\xff\xff\xff"), (0x80000000, b"\x80\0\0\0"), (0xFFFFFFFF, b"\xff" * 4)],
+    [(0x7FFFFFFF, b"\x7f\xff\xff\xff"), (0x80000000, b"\x80\0\0\0"), (0xFFFFFFFF, b"\xff" * 4), (2**32, bytes(4))],
 )
 def test_time_of_object_id_is_unsigned(monkeypatch, seconds, stored_seconds):
     monkeypatch.setattr(_clock, "time", lambda: seconds + 0.9)

@@ -56,6 +56,15 @@ def inner_operation() -> Any:
     return inner
 
 
+def test_encrypted_operation_has_attributes_of_inner_operation() -> None:
+    inner = inner_operation()
+    operation = encrypted_operation(inner)
+    names = "title collection is_causally_consistent needs_retry_writes reply_for_monitoring unacknowledged_result"
+    names += " keeps_cursor_open orphaned_cursor late_cursor selector_in_transaction notify_transaction"
+    for name in names.split():
+        assert getattr(operation, name) is getattr(inner, name)
+
+
 @pytest.mark.parametrize("has_encrypted_fields", [False, True])
 @pytest.mark.parametrize("is_pinned", [False, True])
 def test_decrypted_result_is_computed_from_decrypted_reply(has_encrypted_fields: bool, is_pinned: bool) -> None:

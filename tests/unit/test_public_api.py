@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import bson
 import pytest
 
 import gmongo
@@ -86,15 +87,23 @@ def test_all_of_each_module_lists_its_public_objects() -> None:
     assert set(PUBLIC_OBJECTS) - set(INDIRECT_CLASSES) <= listed_names()
 
 
-@pytest.mark.parametrize(
-    "removed_name", ["count", "ensure_index", "find_and_modify", "insert", "map_reduce", "reindex", "remove", "save"]
-)
+@pytest.mark.parametrize("removed_name", [
+    "add_user", "collection_names", "count", "ensure_index", "find_and_modify", "group", "initialize_ordered_bulk_op",
+    "initialize_unordered_bulk_op", "insert", "map_reduce", "reindex", "remove", "remove_user", "save", "update",
+])  # fmt: skip
 def test_call_of_removed_method_names_existing_successors(removed_name: str) -> None:
     collection = gmongo.MongoClient("h", connect=False).db.c
     with pytest.raises(TypeError, match=f"Collection has no method '{removed_name}'; use ") as caught:
         getattr(collection, removed_name)()
     successors = re.findall(r"(\w+)\(", str(caught.value).partition("; use ")[2])
     assert successors and all(hasattr(collection.database, name) or name in dir(collection) for name in successors)
+
+
+def test_version_and_has_c_have_documented_values() -> None:
+    assert gmongo.get_version_string() == gmongo.version == gmongo.__version__
+    parts = gmongo.version.split(".")
+    assert gmongo.version_tuple == tuple(int(each) if each.isdigit() else each for each in parts)
+    assert gmongo.has_c() is bson.has_c()
 
 
 def test_first_read_of_public_module_imports_and_returns_module() -> None:

@@ -30,6 +30,12 @@ def test_message_that_quotes_permitted_name_is_not_withheld() -> None:
     assert redacted(reply, ["anna"], ["otto"])["errmsg"] == WITHHELD_MESSAGE
 
 
+def test_redaction_keeps_only_fields_that_describe_the_error() -> None:
+    names = "code codeName errmsg $err errorLabels topologyVersion $clusterTime operationTime"
+    kept = {"ok": 0, **dict.fromkeys(names.split(), "x")}
+    assert redacted({**kept, "other": "x"}, "hidden") == kept
+
+
 def test_redaction_does_not_change_successful_reply() -> None:
     reply = {"ok": 1, "errmsg": "hidden", "other": "hidden"}
     assert redacted(reply, "hidden") is reply

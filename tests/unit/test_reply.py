@@ -85,6 +85,7 @@ def test_batch_keeps_documents_after_reuse_of_receive_buffer(batch):
 
 
 @given(documents)
+@example({"r": Regex("x", "i"), "n": 1})
 def test_reply_without_batch_is_decoded_whole(document):
     document = {name: value for name, value in document.items() if name != "cursor"}
     body = bson.encode(document)

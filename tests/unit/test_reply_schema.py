@@ -44,7 +44,7 @@ OTHER_FIELDS += [
         table,
         "$clusterTime",
         [cluster_time_document(), signed_cluster_time(), signed_cluster_time(b"x" * 64),
-         cluster_time_document(more="x" * FREE_SIZE), cluster_time_document(signature=None)],
+         cluster_time_document(more="x" * FREE_SIZE), cluster_time_document(signature=None), signed_cluster_time(None)],
         [1, {}, {"clusterTime": 1}, cluster_time_document(more="x" * (FREE_SIZE + 1)), signed_cluster_time(b"x" * 2000),
          signed_cluster_time(key="x" * 2000)],
     )

@@ -19,10 +19,7 @@ SIZES = [len(bson.encode(each)) for each in DOCUMENTS]
 
 
 def server_limits(
-    statement_bytes: int,
-    max_statements: int = 100,
-    max_statement_size: int = 1 << 20,
-    max_document_size: int = 1 << 20,
+    statement_bytes: int, max_statements: int = 100, max_statement_size: int = 1 << 20, max_document_size: int = 1 << 20
 ) -> Any:
     """Return the limits of a server. The arguments do not include the overhead of a command."""
     return SimpleNamespace(
@@ -82,8 +79,7 @@ def test_statement_above_message_size_raises_document_too_large(excess_bytes: in
         assert statements.take(server_limits(0, max_statement_size=message_size))[0] == DOCUMENTS[:1]
         return
     with pytest.raises(
-        DocumentTooLarge,
-        match=rf"^BSON document too large \({SIZES[0]} bytes\) - the connected server",
+        DocumentTooLarge, match=rf"^BSON document too large \({SIZES[0]} bytes\) - the connected server"
     ):
         statements.take(server_limits(0, max_statement_size=message_size))
 

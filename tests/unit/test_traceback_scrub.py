@@ -84,9 +84,7 @@ def test_frames_of_running_functions_keep_locals() -> None:
         with pytest.raises(ValueError):
             clears_locals(
                 function_in_module(
-                    "gmongo.x",
-                    "def f(value):\n    caller(value)",
-                    caller=function_in_module("gmongo.z", RAISING_CODE),
+                    "gmongo.x", "def f(value):\n    caller(value)", caller=function_in_module("gmongo.z", RAISING_CODE)
                 )
             )(value)
         assert value == "secret"

@@ -6,6 +6,7 @@ import datetime
 import reprlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from string import ascii_letters
 from typing import Any
 
 import bson
@@ -156,6 +157,31 @@ def test_short_repr_of_plain_value_equals_reprlib(value: Any) -> None:
 @pytest.mark.parametrize(("size", "text"), [(30, repr(b"x" * 30)), (31, repr(b"x" * 30) + "...")])
 def test_short_repr_of_bytes_shows_at_most_30_bytes(size: int, text: str) -> None:
     assert short(b"x" * size) == text
+
+
+EXACT_TEXTS = [
+    ({1, 2}, "[1, 2]"), (frozenset(range(7)), "[0, 1, 2, 3, 4, 5, ...]"),
+    (type("Items", (list,), {})(range(7)), "Items([0, 1, 2, 3, 4, 5, ...])"), (SON(a=SON()), "SON({'a': SON({})})"),
+    (2**200 - 1, reprlib.repr(2**200 - 1)), (2**200, "<integer of 201 bits>"),
+    (bytearray(b"x" * 31), f"b'{'x' * 30}'..."), (memoryview(b"x"), "b'x'"),
+    (Code(ascii_letters), reprlib.repr(ascii_letters[:31])),
+    (RawBSONDocument(bson.encode({})), "RawBSONDocument(b'\\x05\\x00\\x00\\x00\\x00')"),
+    ({1: {2: {3: {4: {5: {6: {7: 8}}}}}}}, "{1: {2: {3: {4: {5: {6: {...}}}}}}}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "text"), EXACT_TEXTS, ids=[text for _, text in EXACT_TEXTS])
+def test_short_repr_has_exact_text(value: Any, text: str) -> None:
+    assert short(value) == text
+
+
+def test_document_text_shows_100_levels_and_siblings_of_each_level() -> None:
+    deep: Any = [[], [1]]
+    for _ in range(97):
+        deep = [deep, 1]
+    assert document_text({"a": deep}, 2000) == json_util.dumps({"a": deep})
+    deeper = json_util.dumps({"a": [deep]}).replace("[[], [1]]", '["(more than 100 levels)", "(more than 100 levels)"]')
+    assert document_text({"a": [deep]}, 2000) == deeper
 
 
 def many_fields(mapping_class: Callable[..., Any], count: int = 10_000) -> Any:

@@ -14,7 +14,7 @@ from gmongo.options import srv, uri_parts
 from gmongo.options.rules import check_combination, validate_keyword_options
 from gmongo.options.table import OPTIONS, Source
 from gmongo.options.uri import read_uri
-from gmongo.uri_parser import parse_uri, split_options
+from gmongo.uri_parser import parse_uri, split_options, validate_options
 from tests.support.cases import with_cases
 
 SECRET = "hunter2"
@@ -42,6 +42,24 @@ class TestOptions:
                 assert read("mongodb://h/?nosuch=5", warn=True)["options"] == {}
             assert read("mongodb://h/?nosuch=5", validate=False)["options"] == {"nosuch": "5"}
             assert read("mongodb://h/?ssl=true")["options"] == {"tls": True}
+
+    def test_parsed_options_are_found_regardless_of_case(self) -> None:
+        text = "MAXPOOLSIZE=5&noSuch=x"
+        for options in (parse_uri(f"mongodb://h/?{text}", validate=False)["options"], split_options(text, False)):
+            assert list(options) == ["maxPoolSize", "nosuch"] and options == {"maxpoolsize": "5", "noSuch": "x"}
+            assert options["maxPoolSize"] == options["MaxPoolSize"] == options.get("maxpoolsize") == "5"
+            assert "MaxPoolSize" in options and "minPoolSize" not in options and 5 not in options
+            assert options.get("minPoolSize") is None and options.get("minPoolSize", 7) == 7
+            for missing in ("minPoolSize", "MINPOOLSIZE"):
+                with pytest.raises(KeyError, match=r"^'minPoolSize'$"):
+                    options[missing]
+
+    def test_validated_options_have_converted_values_and_lower_case_names(self) -> None:
+        assert validate_options({"MaxPoolSize": "5", "maxIdleTimeMS": 500}) == {"maxpoolsize": 5, "maxidletimems": 0.5}
+        with pytest.raises(ConfigurationError, match="Unknown option 'noSuch'"):
+            validate_options({"noSuch": 5})
+        with pytest.warns(UserWarning, match="Unknown option 'noSuch'"):
+            assert validate_options({"noSuch": 5}, warn=True) == {}
 
     def test_deprecated_option_sets_its_successor_with_warning(self) -> None:
         with pytest.warns(UserWarning, match="'wtimeout' is deprecated; use 'wTimeoutMS'"):
@@ -137,19 +155,43 @@ class TestSrv:
         assert [record_type for _, record_type, _ in dns_records.queries] == ["SRV", "TXT"]
 
     @with_cases
+    def test_uri_and_arguments_determine_dns_queries_and_options(
+        self, install_records: Any, query: str, arguments: Any, service: str, timeout: float, options: Any, hosts: int
+    ) -> None:
+        dns_records = install_records("a.example.com.", "b.example.com.", texts=("authSource=x&replicaSet=rs",))
+        parsed = parse_uri(f"mongodb+srv://X.example.com./{query}", **arguments)
+        queries = [(f"_{service}._tcp.x.example.com", "SRV", timeout), ("x.example.com", "TXT", timeout)]
+        assert dns_records.queries == queries and dns_records.refs == [True, True]
+        assert dict(parsed["options"]) == options and parsed["fqdn"] == "x.example.com"
+        assert len(set(parsed["nodelist"]) & {("a.example.com", 27017), ("b.example.com", 27017)}) == hosts
+
+    @with_cases
     def test_invalid_txt_record_raises_configuration_error(
         self, install_records: Any, texts: tuple[str, ...], message: str
     ) -> None:
         install_records("a.example.com", texts=texts)
         with pytest.raises(ConfigurationError) as caught:
             parse_uri("mongodb+srv://x.example.com")
-        assert str(caught.value).startswith(message) and str(caught.value)
+        assert str(caught.value) == message
+
+    def test_srv_arguments_of_parse_uri_override_options_of_uri(self, install_records: Any, monkeypatch: Any) -> None:
+        monkeypatch.setattr("gmongo._random.sample", lambda hosts, count: hosts[:count])
+        dns_records = install_records("a.other.org", "b.other.org", "c.other.org")
+        uri = "mongodb+srv://ann:pw@x.example.com/db.c?srvServiceName=wrong&srvMaxHosts=1&tls=false"
+        suffix = {"srv_allowed_hosts_suffix": "other.org"}
+        assert parse_uri(uri, connect_timeout=7.0, srv_service_name="own", srv_max_hosts=2, **suffix) == {
+            "nodelist": [("a.other.org", 27017), ("b.other.org", 27017)], "username": "ann", "password": "pw",
+            "database": "db", "collection": "c", "fqdn": "x.example.com",
+            "options": {"srvServiceName": "wrong", "srvMaxHosts": 1, "tls": False},
+        }  # fmt: skip
+        assert dns_records.queries == [("_own._tcp.x.example.com", "SRV", 7.0), ("x.example.com", "TXT", 7.0)]
+        assert len(parse_uri(uri, srv_host_validator=lambda host: True, srv_max_hosts=0)["nodelist"]) == 3
 
     def test_background_srv_query_does_not_keep_event_loop_alive(self, install_records: Any) -> None:
         dns_records = install_records("a.example.com")
         name = srv.srv_name("x.example.com", {})
         name.seeds()
-        name.verified_hosts()
+        assert name.verified_hosts() == ([("a.example.com", 27017)], 60)
         assert dns_records.refs == [True, False]
 
     def test_late_dns_query_does_not_keep_event_loop_alive(self, install_records: Any) -> None:
@@ -158,6 +200,22 @@ class TestSrv:
         assert dns_records.refs == [] and settings.resolve is not None
         assert settings.resolve(settings).seeds == (("a.example.com", 27017),)
         assert set(dns_records.refs) == {False}
+
+    @pytest.mark.parametrize(
+        ("text", "replica_set", "is_load_balanced"), [("replicaSet=rs", "rs", False), ("loadBalanced=true", None, True)]
+    )
+    def test_late_dns_query_applies_options_of_txt_record(
+        self, install_records: Any, text: str, replica_set: str | None, is_load_balanced: bool
+    ) -> None:
+        install_records("a.example.com", texts=(f"authSource=x&{text}",))
+        options = ClientOptions("mongodb+srv://ann:pw@x.example.com", None, {"connect": False})
+        settings = options.topology()
+        resolved: Any = settings.resolve and settings.resolve(settings)
+        assert (resolved.replica_set_name, resolved.load_balanced, resolved.resolve) == (
+            replica_set, is_load_balanced, None,
+        )  # fmt: skip
+        assert resolved.connection.load_balanced is is_load_balanced and not options.is_unresolved
+        assert resolved.connection.authenticator.credential.source == "x" and options.topology().resolve is None
 
 
 class TestLookup:
@@ -259,3 +317,24 @@ def test_only_error_about_invalid_user_name_advises_to_escape(uri: str, user_nam
     except InvalidURI as error:
         message = str(error)
     assert message.startswith(uri_parts.USERINFO_RULE) is not user_name_is_valid
+
+
+@with_cases
+def test_malformed_uri_raises_error_that_states_rule(error: type[Exception], uris: dict[str, list[Any]]) -> None:
+    for message, uri in ((message, uri) for message, malformed in uris.items() for uri in malformed):
+        with pytest.raises(error) as caught:
+            parse_uri(uri)
+        assert (type(caught.value), str(caught.value)) == (error, message), uri
+
+
+@with_cases
+def test_uri_is_split_into_hosts_credentials_and_namespace(uri: str, parts: list[Any]) -> None:
+    parsed = parse_uri(uri, default_port=7)
+    assert [parsed[name] for name in ("nodelist", "username", "password", "database", "collection")] == parts
+
+
+@with_cases
+def test_questionable_option_of_uri_warns(uri: str, messages: list[str], options: dict[str, Any]) -> None:
+    with pytest.warns(UserWarning) as caught:
+        assert parse_uri(uri, warn=True)["options"] == options
+    assert [str(each.message) for each in caught] == messages

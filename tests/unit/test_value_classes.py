@@ -16,10 +16,11 @@ import pytest
 from gmongo import InsertOne, MongoClient, monitoring
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.collation import Collation
+from gmongo.errors import InvalidOperation
 from gmongo.options.mapping import Options
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import Nearest, Primary, Secondary
-from gmongo.results import UpdateResult
+from gmongo.results import BulkWriteResult, ClientBulkWriteResult, DeleteResult, UpdateResult
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.server_type import SERVER_TYPE
 from gmongo.write_concern import WriteConcern
@@ -147,12 +148,50 @@ def test_update_result_reads_upserted_id_of_client_bulk(
     assert (result.matched_count, result.upserted_id, result.did_upsert) == (matched_count, upserted_id, True)
 
 
+BULK_COUNTS = {"inserted_count": 1, "matched_count": 2, "modified_count": 3, "deleted_count": 4, "upserted_count": 5}
+BULK_REPLY = {"nInserted": 1, "nMatched": 2, "nModified": 3, "nRemoved": 4, "nUpserted": 5, "nDeleted": 6}
+VERBOSE_RESULTS = {"insert_results": {0: 1}, "update_results": {1: 1}, "delete_results": {2: 1}}
+VERBOSE_REPLY = {"insertResults": {0: 1}, "updateResults": {1: 1}, "deleteResults": {2: 1}}
+RESULTS: list[tuple[Any, dict[str, Any], dict[str, Any], tuple[Any, ...]]] = [
+    (UpdateResult, {"n": 2, "nModified": 1}, {"matched_count": 2, "modified_count": 1}, ()),
+    (UpdateResult, {"upserted": 7}, {"matched_count": 0, "upserted_id": 7, "did_upsert": True}, ()),
+    (DeleteResult, {"n": 2}, {"deleted_count": 2}, ()),
+    (BulkWriteResult, BULK_REPLY, BULK_COUNTS, ()),
+    (BulkWriteResult, {"upserted": [{"index": 2, "_id": 7}]}, {"upserted_ids": {2: 7}}, ()),
+    (ClientBulkWriteResult, BULK_REPLY, {**BULK_COUNTS, "deleted_count": 6}, (False,)),
+    (ClientBulkWriteResult, VERBOSE_REPLY, VERBOSE_RESULTS, (True,)),
+]
+
+
+@pytest.mark.parametrize(("kind", "reply", "attributes", "verbose"), RESULTS)
+def test_result_attribute_requires_acknowledgement_and_is_empty_without_field_of_reply(
+    kind: Any, reply: dict[str, Any], attributes: dict[str, Any], verbose: tuple[Any, ...]
+) -> None:
+    result = kind(reply, True, *verbose)
+    assert {name: getattr(result, name) for name in attributes} == attributes
+    assert getattr(result, "raw_result" if hasattr(kind, "raw_result") else "bulk_api_result") is reply
+    suffix = "".join(f", verbose={result.has_verbose_results}" for _ in verbose)
+    assert repr(result) == f"{kind.__name__}({reply}, acknowledged=True{suffix})"
+    for name, value in attributes.items():
+        assert getattr(kind({}, True, *verbose), name) == (None if name == "upserted_id" else type(value)())
+        with pytest.raises(InvalidOperation) as caught:
+            getattr(kind(reply, False, *verbose), name)
+        assert str(caught.value) == f"{name} is not known, because the write was not acknowledged (w=0)"
+
+
+def test_result_of_single_writes_requires_verbose_results() -> None:
+    for name in VERBOSE_RESULTS:
+        with pytest.raises(InvalidOperation, match=f"^{name} is not known, because verbose_results was not True$"):
+            getattr(ClientBulkWriteResult(VERBOSE_REPLY, True, False), name)
+
+
 def test_server_and_topology_types_have_numbers_of_pymongo() -> None:
     kinds = "Unknown Mongos RSPrimary RSSecondary RSArbiter RSOther RSGhost Standalone LoadBalancer"
     assert SERVER_TYPE._asdict() == {name: number for number, name in enumerate(kinds.split())}
     kinds = "Single ReplicaSetNoPrimary ReplicaSetWithPrimary Sharded Unknown LoadBalanced"
     assert TOPOLOGY_TYPE._asdict() == {name: number for number, name in enumerate(kinds.split())}
     assert TOPOLOGY_TYPE.name_of(TOPOLOGY_TYPE.Sharded) == "Sharded"
+    assert SERVER_TYPE.name_of(SERVER_TYPE.RSGhost) == "RSGhost"
 
 
 CLIENT: MongoClient[Any] = MongoClient("a", connect=False)
@@ -188,6 +227,14 @@ def test_value_equals_only_equal_value_of_same_kind(value: Any, different_value:
     for foreign_value in (object(), None, "a", 5):
         assert value != foreign_value
     assert value == EqualToEverything()
+    if type(value).__hash__ is not None:
+        assert hash(value) == hash(value) != hash(different_value)
+
+
+def test_collation_has_hash_and_repr_of_its_document() -> None:
+    collation = Collation("en", backwards=True, strength=2)
+    assert repr(collation) == "Collation(locale='en', strength=2, backwards=True)"
+    assert hash(collation) == hash(Collation("en", strength=2, backwards=True))
 
 
 def test_options_equal_mapping_with_same_items() -> None:

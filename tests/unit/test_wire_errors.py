@@ -11,6 +11,7 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS
 from bson.raw_bson import RawBSONDocument
 
 from gmongo.errors import ProtocolError
+from gmongo.wire.checksum import append_checksum
 from gmongo.wire.message import (
     OP_MSG,
     OP_REPLY,
@@ -55,6 +56,7 @@ def op_reply_payload(document_count: int, *encoded: bytes) -> bytes:
 
 
 BODY = b"\x00" + EMPTY
+WITH_CHECKSUM = append_checksum(struct.pack("<iiiiIbi", 29, 0, 0, OP_MSG, 1, 0, 4))[16:]
 SEQUENCE = b"\x01" + struct.pack("<i", 7) + b"ab\x00"
 
 
@@ -67,6 +69,7 @@ SEQUENCE = b"\x01" + struct.pack("<i", 7) + b"ab\x00"
         (OP_MSG, op_msg_payload(BODY, flags=4), "OP_MSG flags 0x4 have an unknown required bit"),
         (OP_MSG, op_msg_payload(BODY, flags=1 << 15), "OP_MSG flags 0x8000 have an unknown required bit"),
         (OP_MSG, op_msg_payload(SEQUENCE), "OP_MSG has no body section"),
+        (OP_MSG, WITH_CHECKSUM, "OP_MSG section length 4 is not between 5 and the 4 bytes that remain"),
         (OP_MSG, op_msg_payload(BODY, BODY), "OP_MSG has a section of kind 0 where a document sequence was expected"),
         (
             OP_MSG,
