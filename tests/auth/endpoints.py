@@ -39,4 +39,4 @@ class Endpoint:
         self.requests.append((environ["REQUEST_METHOD"], path, headers, body))
         status, text = self.answer(*self.requests[-1])
         start_response(f"{status} Whatever", [("Content-Type", "text/plain")])
-        return [text.encode()]
+        return [text.encode(errors="surrogateescape")]

@@ -101,6 +101,7 @@ def test_environment_variables_provide_aws_credentials(monkeypatch):
     assert cache.find() == AwsCredentials("KEY", "SECRET")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "TOKEN")
     assert cache.find() == AwsCredentials("KEY", "SECRET", "TOKEN")
+    assert repr(cache.find()) == "AwsCredentials(key_id='KEY', expires=None)"
 
 
 @pytest.mark.parametrize("name", ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"])

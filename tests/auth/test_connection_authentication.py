@@ -152,7 +152,7 @@ def test_x509_sends_authenticate_command_to_external_database(server, username, 
     with client_with_login(server, username, None, authMechanism="MONGODB-X509") as client:
         find_one(client)
     [command] = server.commands("authenticate")
-    assert (command["mechanism"], command["$db"]) == ("MONGODB-X509", "$external")
+    assert (command["authenticate"], command["mechanism"], command["$db"]) == (1, "MONGODB-X509", "$external")
     assert command.get("user") == username
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import gmongo
-from gmongo.auth.credential import credential_of
+from gmongo.auth.credential import DEFAULT_ALLOWED_HOSTS, credential_of
 from gmongo.auth_oidc import OIDCCallback
 from gmongo.errors import ConfigurationError
 from gmongo.options.rules import validate_keyword_options
@@ -83,6 +83,7 @@ MECHANISM_RULES: dict[str, tuple[Any, Any, str, bool]] = {
     "GSSAPI": (True, "any", "$external", False),
     "MONGODB-OIDC": ("any", False, "$external", False),
 }
+PROPERTIES: Any = {"GSSAPI": {"SERVICE_NAME": "mongodb"}, "MONGODB-OIDC": {"ALLOWED_HOSTS": DEFAULT_ALLOWED_HOSTS}}
 
 
 @pytest.mark.parametrize("mechanism", MECHANISM_RULES)
@@ -112,6 +113,7 @@ def test_credential_that_breaks_rule_of_mechanism_raises_configuration_error(mec
             expected = source or (database if takes_database else None) or default_source
             assert (credential.mechanism, credential.source) == (mechanism, expected)
             assert (credential.username, credential.password) == (username, password)
+            assert credential.properties == PROPERTIES.get(mechanism, {}) | options.get("authmechanismproperties", {})
 
 
 @pytest.mark.parametrize("mechanism", MECHANISM_RULES)

@@ -5,6 +5,7 @@ errors.
 from __future__ import annotations
 
 import ssl
+from contextlib import suppress
 from http.client import HTTPException
 from types import SimpleNamespace
 from typing import Any
@@ -30,19 +31,22 @@ from tests.auth.endpoints import Endpoint
         ("https://h.example:81/p", ("h.example", 81)),
     ],
 )
-def test_url_scheme_selects_default_port(monkeypatch: pytest.MonkeyPatch, url: str, address: tuple[str, int]) -> None:
+@pytest.mark.parametrize(("error", "reason"), [(OSError("no way"), "no way"), (OSError(), "OSError")])
+def test_url_scheme_selects_default_port(
+    monkeypatch: pytest.MonkeyPatch, url: str, address: tuple[str, int], error: OSError, reason: str
+) -> None:
     addresses = []
 
     def refuse_connection(address: Any) -> None:
         addresses.append(address)
-        raise OSError("no way")
+        raise error
 
     monkeypatch.setattr(http.gevent_socket, "create_connection", refuse_connection)
     with pytest.raises(OperationFailure) as caught:
         request("a service", "GET", url, {}, 5)
     assert addresses == [address]
-    assert str(caught.value) == f"a service at {url.split('/')[2]} cannot be reached: no way"
-    assert isinstance(caught.value.__cause__, OSError)
+    assert str(caught.value) == f"a service at {url.split('/')[2]} cannot be reached: {reason}"
+    assert caught.value.__cause__ is error
 
 
 @pytest.mark.real_time
@@ -101,5 +105,21 @@ def test_invalid_http_response_raises_operation_failure(response: bytes, reason:
 @pytest.mark.parametrize("text", ["", "junk", "[]", "5", "null", '"text"'])
 def test_json_response_that_is_no_object_raises_operation_failure(text: str) -> None:
     with Endpoint(lambda *_: (200, text)) as endpoint, pytest.raises(OperationFailure) as caught:
-        request_json("a service", "GET", endpoint.url, {}, 5)
+        request_json("a service", "PUT", endpoint.url, {"A": "b"}, 5, "body")
     assert str(caught.value) == f"a service at {endpoint.host} did not return a JSON object"
+    assert [(method, headers["a"], body) for method, _, headers, body in endpoint.requests] == [("PUT", "b", "body")]
+
+
+@pytest.mark.parametrize("delay", [0, 60])
+def test_connection_is_closed_after_response_and_after_timeout(monkeypatch: pytest.MonkeyPatch, delay: int) -> None:
+    module, sockets, connect = http.gevent_socket, [], http.gevent_socket.create_connection
+    monkeypatch.setattr(module, "create_connection", lambda address: sockets.append(connect(address)) or sockets[0])
+    with Endpoint(lambda *_: (gevent.sleep(delay), (200, ""))[1]) as endpoint, suppress(OperationFailure):
+        request("a service", "GET", endpoint.url, {}, 0.05)
+    assert sockets[0].fileno() == -1
+
+
+def test_response_text_has_replacement_characters_and_at_most_one_mebibyte() -> None:
+    with Endpoint(lambda *_: (200, "\udcff" + "x" * (1 << 20))) as endpoint:
+        text = request("a service", "GET", endpoint.url, {}, 5)
+    assert text == "\ufffd" + "x" * ((1 << 20) - 1)

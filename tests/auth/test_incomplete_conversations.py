@@ -157,6 +157,7 @@ def test_sasl_payload_that_is_not_binary_raises_protocol_error(payload: Any) -> 
     with pytest.raises(ProtocolError) as caught:
         plain_conversation().next_command({"payload": payload, "done": True})
     assert str(caught.value) == "the payload in the reply to a SASL command is not binary"
+    assert plain_conversation().next_command({"done": True}) is None
 
 
 @pytest.mark.parametrize(
@@ -185,6 +186,8 @@ def test_expiration_of_aws_credentials_is_parsed_as_utc_or_none(value: Any, expi
         ('{"message": ["x"], "token": "hunter2"}', ""),
         ('["hunter2"]', ": '[\"hunter2\"]'"),
         ("it was told s3cret", ""),
+        ("it was told t0ken", ""),
+        ("it was told arn", ": 'it was told arn'"),
         ("[" * 100_000, f": {'[' * 500!r}"),
         *(
             (f'{{"{name}": "no"}}', ": 'no'")
@@ -193,10 +196,9 @@ def test_expiration_of_aws_credentials_is_parsed_as_utc_or_none(value: Any, expi
     ],
 )
 def test_error_about_http_status_contains_service_message_without_secrets(body: str, detail: str) -> None:
+    form = "RoleArn=arn&WebIdentityToken=t0ken"
     with Endpoint(lambda *_: (403, body)) as endpoint:
         with pytest.raises(OperationFailure) as caught:
-            request("the service", "PUT", f"{endpoint.url}/path?query=1", {"X-Secret": "s3cret"}, 5, "body")
+            request("the service", "PUT", f"{endpoint.url}/path?query=1", {"X-Secret": "s3cret"}, 5, form)
         assert str(caught.value) == f"the service at {endpoint.host} answered PUT /path with status 403{detail}"
-        assert [(method, path, text) for method, path, _, text in endpoint.requests] == [
-            ("PUT", "/path?query=1", "body")
-        ]
+        assert [(method, path, text) for method, path, _, text in endpoint.requests] == [("PUT", "/path?query=1", form)]

@@ -18,10 +18,11 @@ import pytest
 from gmongo import _clock
 from gmongo._fork import list_forkables
 from gmongo._server_facts import codes
-from gmongo.auth import aws, aws_credentials, oidc, scram
+from gmongo.auth import aws, aws_credentials, http, oidc, scram
 from gmongo.auth.aws_credentials import AwsCredentials, AwsCredentialsCache
 from gmongo.auth.credential import Credential
-from gmongo.auth.oidc import HumanOidcLogin, OidcLogin, OidcTokens, is_allowed
+from gmongo.auth.login import AwsLogin
+from gmongo.auth.oidc import HumanOidcLogin, OidcLogin, OidcTokens, is_allowed, token_source
 from gmongo.auth.scram import ScramKeys
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult, OIDCIdPInfo
 from gmongo.errors import ConfigurationError, NetworkTimeout, OperationFailure, ProtocolError
@@ -105,23 +106,19 @@ def test_oidc_token_is_cached_until_invalidated(clock: AdjustableClock) -> None:
 @pytest.mark.parametrize(("seconds", "expected_timeout"), [(None, 60.0), (5.0, 5.0), (100.0, 60.0), (0, 60.0)])
 @pytest.mark.parametrize("username", [None, "ann"])
 def test_oidc_callback_receives_timeout_username_provider_and_refresh_token(
-    clock: AdjustableClock,
-    is_human: bool,
-    seconds: Any,
-    expected_timeout: float,
-    username: str | None,
+    clock: AdjustableClock, is_human: bool, seconds: Any, expected_timeout: float, username: str | None
 ) -> None:
     callback = SequentialCallback()
     tokens = make_tokens(callback, is_human=is_human, username=username)
-    for provider in (None, PROVIDER, None):
+    for provider in (None, PROVIDER, None, None):
         tokens.get(seconds, provider)
         tokens.access = None
-    first, second, third = callback.calls
+    first, *others = callback.calls
     assert {each.timeout_seconds for each in callback.calls} == {300.0 if is_human else expected_timeout}
     assert {each.username for each in callback.calls} == {username or ""}
     assert {each.version for each in callback.calls} == {1}
-    assert [each.refresh_token for each in callback.calls] == [None, None, "refresh 2"]
-    assert (first.idp_info, second.idp_info, third.idp_info) == (None, PROVIDER, PROVIDER)
+    assert [each.refresh_token for each in callback.calls] == [None, None, "refresh 2", "refresh 3"]
+    assert first.idp_info is None and [each.idp_info for each in others] == [PROVIDER] * 3
 
 
 class TokenServer:
@@ -169,13 +166,12 @@ def test_machine_login_replaces_rejected_oidc_token(clock: AdjustableClock) -> N
     assert server.requests[5:] == ["token 3"] and tokens.access == "token 3"
 
 
-def test_human_login_tries_cached_token_then_refresh_token_then_callback(
-    clock: AdjustableClock,
-) -> None:
+def test_human_login_tries_cached_token_then_refresh_token_then_callback(clock: AdjustableClock) -> None:
     callback = SequentialCallback()
     tokens = make_tokens(callback, is_human=True, username="ann")
     login = HumanOidcLogin(tokens, "h")
-    assert (login.extra_login_seconds, OidcLogin.extra_login_seconds) == (300.0, 60.0)
+    limits = [(each.extra_login_seconds, each.extends_deadline) for each in (login, OidcLogin, AwsLogin)]
+    assert limits == [(300.0, True), (60.0, False), (0.0, False)]
     server = TokenServer("token 1")
     login.authenticate(server, {}, None)
     assert server.requests == ["principal ann", "token 1"] and callback.calls[0].idp_info == PROVIDER
@@ -287,9 +283,32 @@ def test_callback_of_environment_gcp_requests_metadata_service(
     monkeypatch.setattr(oidc, "request", calls)
     if host:
         monkeypatch.setenv("GCE_METADATA_HOST", host)
-    assert oidc._fetch_gcp_token("a/b", OIDCCallbackContext(7.0, "", 1)).access_token == "t"
+    properties = {"ENVIRONMENT": "gcp", "TOKEN_RESOURCE": "a/b"}
+    fetch = token_source(Credential("MONGODB-OIDC", "$external", None, None, properties))
+    assert fetch(OIDCCallbackContext(7.0, "", 1)).access_token == "t"
     url = f"http://{host or 'metadata'}/computeMetadata/v1/instance/service-accounts/default/identity?audience=a%2Fb"
     calls.assert_called_once_with("the Google Cloud metadata service", "GET", url, {"Metadata-Flavor": "Google"}, 7.0)
+    calls.return_value = "\n"
+    with pytest.raises(OperationFailure, match=r"^the Google Cloud metadata service returned no token$"):
+        fetch(OIDCCallbackContext(7.0, "", 1))
+
+
+@pytest.mark.parametrize(("host", "base"), [("", "http://169.254.169.254"), ("http://own/", "http://own")])
+@pytest.mark.parametrize("client_id", ["", "my/id"])
+@pytest.mark.parametrize(("expires_in", "lifetime"), [("60", 60), (60, 60), (-1, 0), (None, None), ("soon", None)])
+def test_callback_of_environment_azure_requests_metadata_service(
+    monkeypatch: pytest.MonkeyPatch, host: str, base: str, client_id: str, expires_in: Any, lifetime: Any
+) -> None:
+    monkeypatch.setattr(
+        http, "request_json", fetch := Mock(return_value={"access_token": "t", "expires_in": expires_in})
+    )
+    monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", host)
+    result = oidc._fetch_azure_token("a/b", OIDCCallbackContext(7.0, client_id, 1))
+    assert (result.access_token, result.expires_in_seconds) == ("t", lifetime)
+    url = f"{base}/metadata/identity/oauth2/token?resource=a%2Fb&api-version=2018-02-01"
+    url += "&client_id=my%2Fid" if client_id else ""
+    headers = {"Metadata": "true", "Accept": "application/json"}
+    fetch.assert_called_once_with("the Azure metadata service", "GET", url, headers, 7.0)
 
 
 # Tests of AWS credentials
@@ -327,25 +346,41 @@ def test_web_identity_sends_token_to_security_token_service(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_wrapped: bool
 ) -> None:
     (tmp_path / "token").write_text("t\n")
-    reply: dict[str, Any] = {"Credentials": {"AccessKeyId": "k", "SecretAccessKey": "s", "SessionToken": "t"}}
+    fields = {"AccessKeyId": "k", "SecretAccessKey": "s", "SessionToken": "t", "Expiration": "2030-01-02T00:00:00Z"}
+    reply: dict[str, Any] = {"Credentials": fields}
+    variables = {"AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"), "AWS_ROLE_ARN": "r"}
+    session_name, url = "gmongo-0f", "https://sts.amazonaws.com"
     if is_wrapped:
         reply = {"AssumeRoleWithWebIdentityResponse": {"AssumeRoleWithWebIdentityResult": reply}}
+        session_name, url = "n", "https://own"
+        variables |= {"AWS_ROLE_SESSION_NAME": session_name, "AWS_ENDPOINT_URL_STS": url}
     calls = Mock(return_value=reply)
     monkeypatch.setattr(aws_credentials, "request_json", calls)
-    variables = {
-        "AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"),
-        "AWS_ROLE_ARN": "r",
-        "AWS_ROLE_SESSION_NAME": "n",
-    }
+    monkeypatch.setattr(aws_credentials._random, "uuid4", lambda: Mock(hex="0f"))
+    expiration = datetime(2030, 1, 2, tzinfo=timezone.utc)
+    assert aws_credentials._fetch(variables) == AwsCredentials("k", "s", "t", expiration)
+    headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
+    body = f"Action=AssumeRoleWithWebIdentity&RoleSessionName={session_name}&RoleArn=r&WebIdentityToken=t"
+    arguments = ("the AWS security token service", "POST", url, headers, aws_credentials._TIMEOUT)
+    calls.assert_called_once_with(*arguments, f"{body}&Version=2011-06-15")
+    calls.return_value = {}
+    with pytest.raises(OperationFailure, match=r"^the AWS security token service returned no AccessKeyId$"):
+        aws_credentials._fetch(variables)
+
+
+@pytest.mark.parametrize(("relative", "full"), [("/v2", ""), ("v2", ""), ("", "http://own"), ("/v2", "http://own")])
+@pytest.mark.parametrize("others", [{}, {"AWS_WEB_IDENTITY_TOKEN_FILE": "f"}, {"AWS_ROLE_ARN": "r"}])
+@pytest.mark.parametrize("token", ["", "bearer"])
+def test_container_variables_select_ecs_endpoint_unless_web_identity_is_complete(
+    monkeypatch: pytest.MonkeyPatch, relative: str, full: str, others: dict[str, str], token: str
+) -> None:
+    fields = {"AccessKeyId": "k", "SecretAccessKey": "s", "Token": "t"}
+    monkeypatch.setattr(aws_credentials, "request_json", fetch_json := Mock(return_value=fields))
+    container = {"CREDENTIALS_RELATIVE_URI": relative, "CREDENTIALS_FULL_URI": full, "AUTHORIZATION_TOKEN": token}
+    variables = others | {f"AWS_CONTAINER_{name}": value for name, value in container.items()}
     assert aws_credentials._fetch(variables) == AwsCredentials("k", "s", "t")
-    calls.assert_called_once_with(
-        "the AWS security token service",
-        "POST",
-        "https://sts.amazonaws.com",
-        {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"},
-        aws_credentials._TIMEOUT,
-        "Action=AssumeRoleWithWebIdentity&RoleSessionName=n&RoleArn=r&WebIdentityToken=t&Version=2011-06-15",
-    )
+    url, headers = full or "http://169.254.170.2/v2", {"Authorization": "bearer"} if token else {}
+    fetch_json.assert_called_once_with("the ECS credentials endpoint", "GET", url, headers, aws_credentials._TIMEOUT)
 
 
 def test_aws_credentials_are_fetched_again_five_minutes_before_expiration(
@@ -438,6 +473,10 @@ def test_concurrent_callers_derive_keys_once_and_cache_keeps_eight_keys(
     # A key derivation that the parent process started never ends in a forked child.
     keys._derivations["sha256", b"p", b"s", 4096] = Mock()
     assert keys.derive("sha256", b"p", b"s", 4096)[1] == b"10"
+    caller = gevent.spawn(keys.derive, "sha256", b"p", b"k", 4096)
+    gevent.sleep(0)
+    gevent.killall(list(keys._derivations.values()))  # before the start of the derivation
+    assert caller.get(timeout=5)[1] == b"11"
     monkeypatch.setattr(scram, "derive_keys", Mock(side_effect=ValueError))
     for _ in range(2):
         with pytest.raises(ValueError):

@@ -305,32 +305,31 @@ def test_encryption_on_server_before_4_2_raises_error_with_version():
             assert "4.2" in str(caught.value)
 
 
-ENCRYPTED_FIELDS = {"fields": [], "escCollection": "of.esc"}
-STATE_COLLECTIONS = {"of.esc", "enxcol_.people.ecoc"}
+ENCRYPTED_FIELDS = {"fields": [], "escCollection": "of.esc", "ecocCollection": "of.ecoc"}
+STATE_COLLECTIONS = {"of.esc", "of.ecoc"}
 
 
 @pytest.mark.parametrize("in_options", [True, False], ids=["options", "server"])
 def test_state_collections_are_created_and_dropped_with_encrypted_collection(connect, client, in_options, recorder):
     fields_map = {PEOPLE_NAMESPACE: ENCRYPTED_FIELDS} if in_options else None
     auto_client = connect(
-        None,
-        {"event_listeners": [recorder]},
-        encrypted_fields_map=fields_map,
-        bypass_query_analysis=True,
+        None, {"event_listeners": [recorder]}, encrypted_fields_map=fields_map, bypass_query_analysis=True
     )
     for name in ("people", *STATE_COLLECTIONS):
         client.shop[name].drop()
-    auto_client.shop.create_collection("people", **({} if in_options else {"encryptedFields": ENCRYPTED_FIELDS}))
+    session, fields = auto_client.start_session(), {} if in_options else {"encryptedFields": ENCRYPTED_FIELDS}
+    auto_client.shop.create_collection("people", session=session, **fields)
     assert STATE_COLLECTIONS | {"people"} <= set(client.shop.list_collection_names())
     assert recorder.sent_commands("create")[-1]["encryptedFields"] == ENCRYPTED_FIELDS
-    assert [dict(each["clusteredIndex"]) for each in recorder.sent_commands("create")[:-1]] == [
-        {"key": {"_id": 1}, "unique": True}
+    assert [(dict(each["clusteredIndex"]), each["lsid"]) for each in recorder.sent_commands("create")[:-1]] == [
+        ({"key": {"_id": 1}, "unique": True}, session.session_id)
     ] * 2
     auto_client.shop.drop_collection("people")
     assert not (STATE_COLLECTIONS | {"people"}) & set(client.shop.list_collection_names())
     recorder.clear()
     auto_client.shop.drop_collection("plain")
-    assert recorder.commands == ["listCollections", "drop"]
+    auto_client.shop.create_collection("plain", check_exists=False)
+    assert recorder.commands == ["listCollections", "drop", "create"]
 
 
 def test_client_without_encryption_drops_no_state_collections(client):

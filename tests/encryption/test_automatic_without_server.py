@@ -20,7 +20,9 @@ from gmongo._encryption import automatic, library
 from gmongo._encryption.library import require_library
 from gmongo._encryption.operation import EncryptedOperation, EncryptingExecutor
 from gmongo.cmap.hello import Hello
-from gmongo.errors import ConfigurationError
+from gmongo.encryption import ClientEncryption
+from gmongo.encryption_options import AutoEncryptionOpts
+from gmongo.errors import ConfigurationError, EncryptionError, ServerSelectionTimeoutError
 from gmongo.events.command import CommandEvents
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import OperationContext
@@ -57,12 +59,13 @@ def test_missing_encryption_library_raises_configuration_error(monkeypatch: pyte
             require_library()
         assert caught.value.__cause__ is error
     monkeypatch.setattr(library, "import_error", missing := ImportError("none"))
-    with pytest.raises(ConfigurationError) as caught:
-        require_library()
-    assert caught.value.__cause__ is missing
-    assert str(caught.value) == (
-        "client-side encryption needs pymongocrypt, which cannot be imported (none): pip install 'gmongo[encryption]'"
-    )
+    users = (require_library, lambda: AutoEncryptionOpts({}, "a.b"), lambda: ClientEncryption({}, "a.b", None, None))  # type: ignore[arg-type]
+    message = "client-side encryption needs pymongocrypt, which cannot be imported (none)"
+    for use in users:
+        with pytest.raises(ConfigurationError) as caught:
+            use()
+        assert caught.value.__cause__ is missing
+        assert str(caught.value) == f"{message}: pip install 'gmongo[encryption]'"
 
 
 def test_error_of_mongocryptd_contains_only_names_and_schema() -> None:
@@ -83,3 +86,38 @@ def test_date_outside_of_python_range_stays_unchanged_in_command() -> None:
     encrypter: Any = Mock(encrypt=lambda _database, body, _deadline: body)
     operation = RunCommand(OperationContext("db"), {"ping": 1, "comment": date})
     assert EncryptedOperation(operation, encrypter, None).command(Hello({"ok": 1}, 0.0))["comment"] == date
+
+
+@pytest.mark.parametrize("arguments", [["--idleShutdownTimeoutSecs=5"], ["--idleShutdownTimeoutSecs", "5"]])
+def test_idle_timeout_in_arguments_of_mongocryptd_replaces_default(arguments: list[str]) -> None:
+    options = AutoEncryptionOpts({}, "a.b", mongocryptd_spawn_path="d", mongocryptd_spawn_args=arguments)
+    assert (options._mongocryptd_command, options._kms_providers) == (["d", *arguments], {})
+
+
+def test_request_without_mongocryptd_or_without_client_raises_encryption_error() -> None:
+    encrypter: Any = Mock(_mongocryptd=None, _client=lambda: None)
+    with pytest.raises(EncryptionError, match=r"^libmongocrypt requests an analysis, but the options disable "):
+        automatic.Encrypter.analyse(encrypter, "db", COMMAND)
+    with pytest.raises(EncryptionError, match=r"^the client no longer exists$"):
+        automatic.Encrypter._client_for_keys_and_schemas(encrypter)
+
+
+@pytest.mark.parametrize("spawns", [False, True])
+def test_selection_timeout_restarts_mongocryptd_unless_forbidden(monkeypatch: pytest.MonkeyPatch, spawns: bool) -> None:
+    client, spawn = Mock(), Mock()
+    client._executor.run.side_effect = [ServerSelectionTimeoutError("none"), b"reply"]
+    monkeypatch.setattr(automatic.Mongocryptd, "_spawn", spawn)
+    mongocryptd = automatic.Mongocryptd(Mock(_mongocryptd_bypass_spawn=not spawns), Mock(return_value=client))
+    with pytest.MonkeyPatch.context() if spawns else pytest.raises(ServerSelectionTimeoutError):
+        assert mongocryptd.analyse("db", COMMAND) == b"reply"
+    assert (spawn.call_count, client._executor.run.call_count) == ((2, 2) if spawns else (0, 1))
+
+
+def test_shell_that_event_loop_has_collected_ends_wait_for_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(automatic.os, "posix_spawn", spawn := Mock(return_value=7))
+    monkeypatch.setattr(automatic.os, "waitpid", Mock(side_effect=ChildProcessError))
+    monkeypatch.setattr(automatic, "sleep", pytest.fail)
+    automatic.spawn_detached(["mongocryptd", "--port"])
+    arguments, streams = ["sh", "-c", '"$@" &', "sh", "mongocryptd", "--port"], spawn.call_args.kwargs["file_actions"]
+    spawn.assert_called_once_with("/bin/sh", arguments, automatic.os.environ, file_actions=streams, setsid=True)
+    assert [each[1:4] for each in streams] == [(number, "/dev/null", automatic.os.O_RDWR) for number in range(3)]

@@ -10,6 +10,7 @@ from unittest.mock import Mock, PropertyMock
 
 import gevent
 import pytest
+from bson.errors import InvalidBSON
 from gevent import GreenletExit
 
 pytest.importorskip("pymongocrypt", reason="pymongocrypt is not installed")
@@ -19,6 +20,7 @@ from gmongo._encryption import connect_callback, hooks, kms
 from gmongo._encryption.collections import _CreateStateCollection
 from gmongo._encryption.connect_callback import HTTPProxyKMSConnect, KMSConnectContext
 from gmongo._encryption.context import Context
+from gmongo._encryption.explicit import ExplicitEncryption
 from gmongo._encryption.handle import Handle, Settings
 from gmongo._encryption.key_vault import split_namespace
 from gmongo._encryption.kms import Kms
@@ -96,6 +98,16 @@ def test_done_state_returns_none_and_error_state_raises_encryption_error() -> No
         machine.run(lambda new: native, 0, None)
     assert str(caught.value) == "libmongocrypt is in state 4711, which gmongo does not support"
     assert type(caught.value.cause) is ValueError
+
+
+@pytest.mark.parametrize("error", [InvalidBSON("x"), EncryptionError(ValueError("x")), ValueError("x")])
+def test_error_of_library_or_missing_result_raises_encryption_error(error: Exception) -> None:
+    with pytest.raises((InvalidBSON, EncryptionError)) as caught:
+        Context(Mock(), Mock(), 0).step(Mock(side_effect=error))
+    assert (caught.value.cause if type(error) is ValueError else caught.value) is error
+    explicit: Any = Mock(_machine=Mock(run=lambda *_, **__: None))
+    with pytest.raises(EncryptionError, match=r"^libmongocrypt returned no result$"):
+        ExplicitEncryption._run(explicit, Mock(), 0)
 
 
 def binary(data: bytes) -> Any:

@@ -13,10 +13,7 @@ from gmongo.errors import EncryptionError
 from tests.encryption.values import is_equal_bson
 from tests.spec.specifications import path_of
 
-ALGORITHMS = {
-    "rand": "AEAD_AES_256_CBC_HMAC_SHA_512-Random",
-    "det": "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic",
-}
+ALGORITHMS = {"rand": "AEAD_AES_256_CBC_HMAC_SHA_512-Random", "det": "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic"}
 
 
 # Deprecated BSON types. The package `bson` converts values of these types to other types.

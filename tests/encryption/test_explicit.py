@@ -13,12 +13,7 @@ from bson import Binary
 import gmongo
 from gmongo import MongoClient
 from gmongo.encryption import Algorithm, ClientEncryption
-from gmongo.errors import (
-    EncryptedCollectionError,
-    EncryptionError,
-    InvalidOperation,
-    ServerSelectionTimeoutError,
-)
+from gmongo.errors import EncryptedCollectionError, EncryptionError, InvalidOperation, ServerSelectionTimeoutError
 from tests.encryption.conftest import CODEC_OPTIONS, KMS_PROVIDERS, VAULT
 from tests.support.cases import with_cases
 from tests.support.recorder import Recorder
@@ -53,8 +48,11 @@ def test_invalid_argument_of_client_encryption_raises_error_with_name(client):
 
 
 def test_closed_client_encryption_raises_invalid_operation(encryption):
+    explicit = encryption._explicit
     encryption.close()
     encryption.close()
+    with pytest.raises(InvalidOperation, match="was closed"):
+        explicit.create_data_key("local", None, None, None)
     for call in (
         lambda: encryption.encrypt(1, RANDOMIZED, KEY_ID),
         lambda: encryption.decrypt(Binary(b"x", 6)),
@@ -79,9 +77,12 @@ def test_key_vault_is_written_with_write_concern_majority(deployment, encryption
         MongoClient(deployment.uri, w=1, event_listeners=[recorder]) as client,
         ClientEncryption(KMS_PROVIDERS, VAULT, client, CODEC_OPTIONS) as encryption,
     ):
-        key = encryption.create_data_key("local")
+        key, _other_key = (encryption.create_data_key("local") for _ in range(2))
         encryption.add_key_alt_name(key, "name")
-        encryption.rewrap_many_data_key({})
+        result = encryption.rewrap_many_data_key({})
+        assert result.bulk_write_result.modified_count == 2
+        assert repr(result) == f"RewrapManyDataKeyResult({result.bulk_write_result!r})"
+        assert encryption.rewrap_many_data_key({"_id": "missing"}).bulk_write_result is None
         encryption.delete_key(key)
     write_names = [name for name in recorder.commands if name in ("insert", "update", "findAndModify", "delete")]
     assert set(write_names) == {"insert", "update", "findAndModify", "delete"}
@@ -129,6 +130,9 @@ def test_encrypted_collection_is_created_with_keys_and_dropped(client, encryptio
     names = {"secrets", "enxcol_.secrets.esc", "enxcol_.secrets.ecoc"}
     assert names <= set(client.shop.list_collection_names())
     assert "__safeContent___1" in collection.index_information()
+    with pytest.raises(EncryptedCollectionError) as caught:
+        encryption.create_encrypted_collection(client.shop, "secrets", fields, "local")
+    assert isinstance(caught.value.cause, gmongo.errors.OperationFailure)
     client.shop.drop_collection("secrets", encrypted_fields=new_fields)
     assert not names & set(client.shop.list_collection_names())
     with pytest.raises(EncryptedCollectionError) as caught:

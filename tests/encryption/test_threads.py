@@ -32,10 +32,7 @@ def key(encryption):
 def open_contexts(monkeypatch):
     """Return a set that always contains the `id()` of each open libmongocrypt context."""
     open_ids = set()
-    original_init, original_close = (
-        contexts.MongoCryptContext.__init__,
-        contexts.MongoCryptContext._close,
-    )
+    original_init, original_close = (contexts.MongoCryptContext.__init__, contexts.MongoCryptContext._close)
 
     def record_open(self, *arguments):
         original_init(self, *arguments)

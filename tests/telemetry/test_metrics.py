@@ -18,7 +18,7 @@ from tests.support.cases import rows
 from tests.support.wait import eventually
 from tests.telemetry.conftest import fail_once
 
-UNITS = {row["metric"]: row["unit"] for row in rows(__file__, "units")}
+UNITS = {row["metric"]: (row["unit"], row["description"]) for row in rows(__file__, "units")}
 
 
 class MetricCollector:
@@ -78,7 +78,7 @@ def test_metrics_have_units_of_semantic_conventions(
     with pytest.raises(errors.WaitQueueTimeoutError):
         client.shop.orders.find_one()
     running_find.get()
-    assert {name: metric.unit for name, metric in collector.metrics().items()} == UNITS
+    assert {name: (metric.unit, metric.description) for name, metric in collector.metrics().items()} == UNITS
 
 
 @pytest.mark.real_time

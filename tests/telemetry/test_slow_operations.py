@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest.mock import Mock
 
 import gevent
 import pytest
@@ -186,10 +187,13 @@ def test_measured_times_are_divided_into_logged_parts(
 
 
 def test_client_keeps_last_fifty_slow_operations() -> None:
-    operations = SlowOperations(0.0, 0)
+    operations = SlowOperations(0.0, 100)
     for number in range(60):
-        operations.operation_ended(OperationTrace("find", "shop", f"c{number}", operations), None)  # type: ignore[arg-type]
+        operation_trace = OperationTrace("find", "shop", f"c{number}", operations)  # type: ignore[arg-type]
+        operations.command_started(operation_trace, Mock(is_sensitive=number % 2, command={"x": number}))
+        operations.operation_ended(operation_trace, None)
     assert [each["operation"] for each in operations.entries] == [f"find shop.c{number}" for number in range(10, 60)]
+    assert [each.get("text") for each in operations.entries][:4] == ['{"x": 10}', None, '{"x": 12}', None]
 
 
 def test_log_handler_of_slow_operation_runs_in_operation_span(deployment: Deployment) -> None:

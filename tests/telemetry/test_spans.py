@@ -13,12 +13,13 @@ from unittest.mock import Mock
 
 import gevent
 import pytest
+from bson import Int64
 from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
-from gmongo import MongoClient, errors
+from gmongo import InsertOne, MongoClient, errors
 from gmongo._telemetry import tracing
-from gmongo._telemetry.text import error_type_of
+from gmongo._telemetry.text import error_attributes, error_type_of, query_text
 from gmongo.execution.operation_trace import OperationTrace, Phase
 from gmongo.monitoring import ConnectionCreatedEvent
 from gmongo.testing import Deployment
@@ -83,6 +84,16 @@ def test_prose_3_spans_of_transaction_contain_find_and_get_more(connect: Connect
     assert dict(transaction.attributes or {}) == {"db.system.name": "mongodb"}
 
 
+def test_spans_of_bound_session_are_in_span_of_transaction(connect: Connect, spans: SpanCollector) -> None:
+    client = connect()
+    with client.start_session() as session, session.bind(), session.start_transaction():
+        client.shop.orders.find_one()
+        client.shop.orders.bulk_write([InsertOne({})])
+    transaction = spans.only_span("transaction")
+    assert is_parent(spans.only_span("find shop.orders"), transaction)
+    assert is_parent(spans.only_span("bulkWrite shop.orders"), transaction)
+
+
 def test_span_of_transaction_has_error_of_commit(connect: Connect, spans: SpanCollector) -> None:
     client = connect()
     client.shop.orders.insert_one({})
@@ -135,11 +146,14 @@ def test_span_of_database_command_has_collection_name_only_if_first_field_is_col
 ) -> None:
     client = connect()
     client.shop.command("count", "orders")
-    with pytest.raises(errors.OperationFailure):
-        client.shop.command("dropUser", "ada")
-    attributes = {span.name: dict(span.attributes or {}) for span in spans.ended}
-    assert attributes["count"]["db.collection.name"] == "orders"
-    assert "db.collection.name" not in attributes["dropUser"]
+    commands: dict[str, Any] = {"dropUser": "ada", "validate": "$cmd.x", "dropIndexes": 5, "listIndexes": "orders"}
+    for name, value in commands.items():
+        with pytest.raises(errors.OperationFailure):
+            (client.admin if name == "listIndexes" else client.shop).command(name, value)
+    with pytest.raises(errors.CursorNotFound):
+        client.shop.command("getMore", Int64(5), collection="orders")
+    collections = {span.name: dict(span.attributes or {}).get("db.collection.name") for span in spans.ended}
+    assert [collections[name] for name in ("count", "getMore", *commands)] == ["orders"] * 2 + [None] * 4
 
 
 def test_span_of_command_with_secret_omits_server_error_message(spans: SpanCollector) -> None:
@@ -155,6 +169,7 @@ def test_span_of_command_with_secret_omits_server_error_message(spans: SpanColle
         client.admin.command("createUser", "somebody", pwd="hunter2", roles=[])
     span = spans.only_span("runCommand admin")
     assert span.attributes is not None and span.attributes["exception.message"] == "BadValue (code 2)"
+    assert span.attributes["error.type"] == "gmongo.errors.OperationFailure"
     assert "begins with h" not in str([dict(event.attributes or {}) for event in span.events])
 
 
@@ -200,16 +215,29 @@ class UnencodableValue:
 
 
 @pytest.mark.parametrize(
-    ("error", "expected_type"),
+    ("error", "expected_type", "message"),
     [
-        (ValueError("x"), "ValueError"),
-        (GeneratorExit(), "GeneratorExit"),
-        (errors.AutoReconnect("x"), "gmongo.errors.AutoReconnect"),
-        (UnencodableValue.NestedError(), "tests.telemetry.test_spans.UnencodableValue.NestedError"),
+        (ValueError("xy"), "ValueError", "ValueError"),
+        (GeneratorExit(), "GeneratorExit", "GeneratorExit"),
+        (errors.AutoReconnect("xy"), "gmongo.errors.AutoReconnect", "xy"),
+        (UnencodableValue.NestedError(), "tests.telemetry.test_spans.UnencodableValue.NestedError", "NestedError"),
+        (type("Detailed", (Exception,), {"details": {}})("xy"), "tests.telemetry.test_spans.Detailed", "Detailed"),
+        (errors.OperationFailure("xy", None, {"codeName": "Odd"}), "gmongo.errors.OperationFailure", "Odd"),
+        (
+            errors.OperationFailure("y", 5, {"codeName": "-"}),
+            "gmongo.errors.OperationFailure",
+            "OperationFailure (code 5)",
+        ),
     ],
 )
-def test_error_type_attribute_is_qualified_class_name(error: BaseException, expected_type: str) -> None:
+def test_error_type_attribute_is_qualified_class_name(error: BaseException, expected_type: str, message: str) -> None:
     assert error_type_of(error) == expected_type
+    assert error_attributes(error, 0) == {"exception.type": expected_type, "exception.message": message}
+    assert error_attributes(error, 1)["exception.message"] == (str(error)[:1] or message)
+
+
+def test_query_text_omits_session_and_signature() -> None:
+    assert query_text(dict.fromkeys(("lsid", "$db", "$clusterTime", "signature", "x"), 1), 99) == '{"x": 1}'
 
 
 def test_retry_adds_command_span_and_retry_event_to_operation_span(
@@ -350,7 +378,7 @@ def test_missing_opentelemetry_package_raises_for_option_and_warns_for_variable(
         MongoClient(connect=False, metrics=True)
     monkeypatch.setenv(f"{VARIABLE_PREFIX}ENABLED", "true")
     with pytest.warns(UserWarning, match=f"{VARIABLE_PREFIX}ENABLED has no effect"):
-        MongoClient(connect=False)
+        assert MongoClient(connect=False)._executor.observers is None
 
 
 @pytest.mark.parametrize(
@@ -375,11 +403,11 @@ def test_tracing_option_in_uri_warns() -> None:
         assert MongoClient("mongodb://localhost/?tracing=true", connect=False)
 
 
-def end_command(reply: Any, error: BaseException | None, cursor_id: int | None = None) -> Any:
+def end_command(reply: Any, error: BaseException | None, cursor_id: int | None = None, records: bool = True) -> Any:
     """Let the observer `Traces` record the end of a command twice. Return the span, which
     ends only once.
     """
-    span = Mock()
+    span = Mock(is_recording=lambda: records)
     operation_trace: Any = Mock(cursor_id=cursor_id, notes={7: span})
     sent_command: Any = SimpleNamespace(request_id=7)
     tracing.Traces(None, 0).command_ended(operation_trace, sent_command, reply, error)
@@ -408,6 +436,8 @@ def test_failed_command_adds_error_attributes_and_event_to_span(
     span.add_event.assert_called_once_with("exception", recorded)
     ((status,),) = (call.args for call in span.set_status.call_args_list)
     assert (status.status_code.name, status.description) == ("ERROR", tracing.error_type_of(error))
+    span = end_command(None, error, records=False)
+    assert not span.set_attributes.called and not span.add_event.called and not span.set_status.called
 
 
 @pytest.mark.parametrize("is_recording", [False, True])
