@@ -145,6 +145,17 @@ def test_fork_in_listener_of_check_in_drops_connection(new_pool: Any, recorder: 
     assert recorder.lines_starting_with("Closed") == []
 
 
+def test_fork_in_listener_discards_later_events_of_parent(new_pool: Any, recorder: Any) -> None:
+    pool = new_pool()
+    connections = [pool.check_out() for _ in range(2)]
+    for connection in connections:
+        pool.check_in(connection)
+    recorder.hooks["Closed"] = lambda _event: pool.mark_forked(lambda: RuntimeError("forked"))
+    pool.close()
+    pool._delivery.deliver()
+    assert len(recorder.lines_starting_with("Closed")) == 1
+
+
 def test_child_closes_idle_and_used_connections_of_parent_after_fork(new_pool: Any) -> None:
     pool = new_pool()
     idle, used = pool.check_out(), pool.check_out()

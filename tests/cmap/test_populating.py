@@ -28,6 +28,12 @@ def test_ready_pool_opens_min_pool_size_connections(new_pool: Any, recorder: Any
     assert recorder.event_lines[2:] == ["Created 1", "Ready 1", "Created 2", "Ready 2", "Created 3", "Ready 3"]
 
 
+def test_pool_populates_after_dropped_ready_event(new_pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gmongo.events.delivery._MAX_UNDELIVERED", 0)
+    pool = new_pool(min_pool_size=1, background_interval=60)
+    assert eventually(lambda: connection_counts(pool) == (1, 0, 1, 0))
+
+
 @pytest.mark.requirement("CMAP-91", "CMAP-94", "CMAP-238")
 def test_hanging_handshake_of_background_run_does_not_delay_check_out(
     new_pool: Any, server: Any, recorder: Any, start_greenlet: Any

@@ -15,6 +15,7 @@ import gevent
 import gevent.server
 import pytest
 from gevent import get_hub
+from gevent.exceptions import InvalidSwitchError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -145,7 +146,7 @@ def test_address_order_alternates_ipv6_and_ipv4_and_ends_with_failed_addresses()
     endpoints: Any = [(V6, ("6a", 1)), (V6, ("6b", 1)), (V4, ("4a", 1)), (V4, ("4b", 1)), (V4, ("4c", 1))]
     order = AddressOrder()
     assert [address[0] for _, address in order.sort_endpoints(endpoints)] == ["6a", "4a", "6b", "4b", "4c"]
-    for failed in ("6a", "4a"):
+    for failed in ("4a", "6a", "4a"):
         order.record_failed_address((failed, 1))
     assert [address[0] for _, address in order.sort_endpoints(endpoints)] == ["6b", "4b", "4c", "6a", "4a"]
     order.record_failed_address(("6a", 1))
@@ -230,12 +231,38 @@ def test_server_selection_error_names_each_address_of_host(
 
 def test_race_closes_its_timer_after_success(monkeypatch: pytest.MonkeyPatch) -> None:
     accepting = {ADDRESSES[0]: AddressResponse("accept", 0.03)}
-    race = Race([(V4, (ADDRESSES[0], 1))], lambda _: ScriptedTransport(accepting), ATTEMPT_LIMIT, AddressOrder(), True)  # type: ignore[arg-type, return-value]
+    race = Race([(V4, (ADDRESSES[0], 1))], lambda _: ScriptedTransport(accepting), ATTEMPT_LIMIT, AddressOrder(), False)  # type: ignore[arg-type, return-value]
     timers: list[Any] = []
     loop = Mock(timer=lambda *args, **options: timers.append(get_hub().loop.timer(*args, **options)) or timers[-1])
     monkeypatch.setattr(race, "_hub", Mock(loop=loop, switch=get_hub().switch))
     race.run()
-    assert timers and not any(timer.active or timer.pending for timer in timers)
+    assert timers and not any(timer.active or timer.pending or timer.ref for timer in timers)
+
+
+def test_race_tries_next_address_after_failure_to_open_socket() -> None:
+    error, transport = TransportError(24, "no socket"), ScriptedTransport({"a1": AddressResponse("accept", 0.0)})
+    endpoints, order = [(V6, ("a0", 1)), (V4, ("a1", 1))], AddressOrder()
+    race = Race(endpoints, Mock(side_effect=[error, transport]), ATTEMPT_LIMIT, order, True)
+    assert race.run().transport is transport
+    assert race.failures == [(("a0", 1), error, 0.0)] and list(order._failed_addresses) == [("a0", 1)]
+
+
+def test_switch_by_other_greenlet_ends_race_with_invalid_switch_error() -> None:
+    transport: Any = ScriptedTransport({"a0": AddressResponse("drop", 0.0)})
+    race = Race([(V4, ("a0", 1))], lambda _: transport, ATTEMPT_LIMIT, AddressOrder(), True)
+    runner = gevent.spawn(race.run)
+    gevent.sleep(0)
+    gevent.spawn(runner.switch, "wrong")
+    with pytest.raises(InvalidSwitchError, match=r"switched into <Greenlet .* with 'wrong', expected <gmongo"):
+        runner.get(timeout=5)
+    assert transport.closed
+
+
+def test_race_of_parent_process_ends_with_error_in_forked_child() -> None:
+    race = Race([(V4, ("a0", 1))], Mock(), ATTEMPT_LIMIT, AddressOrder(), True)
+    race.mark_forked(TransportError("forked"))
+    with pytest.raises(TransportError, match=r"^forked$"):
+        race.run()
 
 
 @pytest.mark.usefixtures("syn_dropping_address")

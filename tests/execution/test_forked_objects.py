@@ -15,7 +15,7 @@ from gevent.event import Event
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure
 from tests.execution.harness import assert_no_resource_in_use, overload_reply
 from tests.support.clients import Client
-from tests.support.server import ScriptedServer, hold_reply
+from tests.support.server import ScriptedServer, cursor_reply, hold_reply
 
 
 def simulate_fork(client: Client) -> None:
@@ -78,3 +78,15 @@ def test_forked_child_repeats_only_reads_in_implicit_sessions(
     else:
         assert type(waiting.exception) is (AutoReconnect if fork_moment == "reply" else OperationFailure)
     scripted_client.db.command("ping")
+
+
+def test_forked_child_does_not_repeat_get_more_of_parent(server: ScriptedServer, scripted_client: Client) -> None:
+    server.replies["find"] = lambda _command: cursor_reply([{"_id": 1}], 7)
+    server.replies["getMore"] = lambda _command: overload_reply()
+    waiting = gevent.spawn(scripted_client.db.c.find().to_list)
+    while not scripted_client._executor.backoffs:
+        gevent.sleep(0.001)
+    simulate_fork(scripted_client)
+    waiting.join(30)
+    assert type(waiting.exception) is OperationFailure
+    assert len(server.commands("getMore")) == 1

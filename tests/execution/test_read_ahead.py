@@ -15,11 +15,7 @@ from gevent.event import Event
 
 import gmongo
 from gmongo import MongoClient
-from gmongo.errors import (
-    AutoReconnect,
-    InvalidOperation,
-    NetworkTimeout,
-)
+from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout
 from gmongo.gridfs import GridFS
 from gmongo.testing import Deployment
 from tests.execution.harness import count_open_cursors, no_connection_or_session_in_use
@@ -128,6 +124,17 @@ def test_read_ahead_requests_at_most_max_bytes(server: ScriptedServer, connect: 
     next(cursor)
     next(cursor)
     server.wait_for("getMore", 4)
+    cursor.close()
+
+
+def test_changed_batch_size_applies_to_next_batch_that_is_read_ahead(server: ScriptedServer, connect: Any) -> None:
+    server.replies["aggregate"] = server.replies["find"]
+    cursor = connect(server).db.c.aggregate([], batchSize=2).read_ahead()
+    next(cursor)
+    assert server.wait_for("getMore")["batchSize"] == 2
+    cursor.batch_size(5)
+    next(cursor), next(cursor)
+    assert server.wait_for("getMore", 2)["batchSize"] == 5
     cursor.close()
 
 
@@ -320,10 +327,7 @@ def test_read_ahead_of_tailable_or_exhaust_cursor_raises_invalid_operation(clien
 
 
 def test_read_ahead_of_change_stream_raises_invalid_operation(client: Any) -> None:
-    with (
-        client.db.c.aggregate([{"$changeStream": {}}]) as cursor,
-        pytest.raises(InvalidOperation, match="waits"),
-    ):
+    with client.db.c.aggregate([{"$changeStream": {}}]) as cursor, pytest.raises(InvalidOperation, match="waits"):
         cursor.read_ahead()
 
 

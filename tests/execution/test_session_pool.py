@@ -55,6 +55,18 @@ def test_session_returns_to_pool_unless_session_expires_within_a_minute(
     assert (pool.acquire() is session) is is_kept
 
 
+def test_session_with_open_cursor_leaves_the_pool(pool: ServerSessionPool) -> None:
+    idle, other = pool.acquire(), pool.acquire()
+    pool.release(other)
+    pool.release(idle)
+    reaper = Mock()
+    pool.session_taker = lambda: reaper
+    pool.leave_cursor(idle, ("a", 27017))
+    reaper.assert_called_once_with(idle, None)
+    assert (idle.dirty, len(pool)) == (True, 1)
+    assert pool.acquire() is other
+
+
 def test_release_removes_expired_sessions_from_the_pool(pool: ServerSessionPool) -> None:
     sessions = [pool.acquire() for _ in range(10)]
     for session in sessions[:9]:

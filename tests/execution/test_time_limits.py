@@ -8,7 +8,8 @@ import gevent
 import pytest
 
 import gmongo
-from gmongo.errors import InvalidOperation, PyMongoError, ServerSelectionTimeoutError
+from gmongo.engines.iteration import limits_each_iteration
+from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError, ServerSelectionTimeoutError
 from gmongo.read_preferences import Secondary
 from gmongo.testing import VirtualTime
 from tests.execution.harness import overload_reply, reply_in_sequence
@@ -66,6 +67,15 @@ def test_command_of_iteration_time_limit_has_no_max_time(server: ScriptedServer,
     assert "maxTimeMS" not in server.commands("aggregate")[0]
 
 
+def test_timeout_mode_determines_limited_object_or_raises(scripted_client: Client) -> None:
+    executor = scripted_client._executor.for_operation(5000, None)
+    for mode, one, tailable, writes in (("iteration", True, True, False), ("cursor_lifetime", False, False, True)):
+        assert limits_each_iteration(mode, executor, tailable=False) is one
+        assert limits_each_iteration(mode, executor, tailable=tailable, writes=writes) is one
+        with pytest.raises(ConfigurationError, match=r"tailable cursor has no end|pipeline .* has no iteration"):
+            limits_each_iteration(mode, executor, tailable=not tailable, writes=not writes)
+
+
 def test_decorated_function_has_new_deadline_in_each_call(scripted_client: Client, virtual_time: VirtualTime) -> None:
     @gmongo.timeout(1)
     def ping() -> None:
@@ -116,8 +126,5 @@ def test_with_transaction_raises_after_timeout_and_abort_has_a_new_timeout(
         assert raised.value.timeout
         assert virtual_time.monotonic() - begin == pytest.approx(0.06)
         eventually(lambda: len(failure_times) == 2)
-    assert [event.command_name for event in recorder.events_named("CommandFailed")] == [
-        "insert",
-        "abortTransaction",
-    ]
+    assert [event.command_name for event in recorder.events_named("CommandFailed")] == ["insert", "abortTransaction"]
     assert failure_times == pytest.approx([0.06, 0.12])

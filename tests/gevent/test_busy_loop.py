@@ -122,9 +122,7 @@ def suspendable_server(request: pytest.FixtureRequest) -> Iterator[Any]:
     if not request.config.getoption("--mongodb-members"):
         with DeploymentProcess("--replica-set", "1") as process:
             yield SimpleNamespace(
-                uri=process.uri,
-                suspend=lambda: process.fault(0, "freeze"),
-                resume=lambda: process.fault(0, "thaw"),
+                uri=process.uri, suspend=lambda: process.fault(0, "freeze"), resume=lambda: process.fault(0, "thaw")
             )
         return
     uri = request.getfixturevalue("mongodb_server").uri

@@ -99,12 +99,7 @@ def run_fork(driver, fork_function, state):
         lost_count = len(connections - set(member.connections))
         program.send_line()
         output += [json.loads(program.read_line()), program.read_remaining_output()]
-        return {
-            "output": output,
-            "sent": names,
-            "lost": lost_count,
-            "warnings_and_tracebacks": log_counts(program),
-        }
+        return {"output": output, "sent": names, "lost": lost_count, "warnings_and_tracebacks": log_counts(program)}
 
 
 def log_counts(program):

@@ -87,9 +87,7 @@ for wait in (lambda: WaitQueue().join().sleep(0.0003, TimeoutError), lambda: gev
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(
-    "program",
-    [CHECKPOINT_PROGRAM, WAKEUP_PROGRAM, LIMITS_PROGRAM],
-    ids=["long work", "background", "limits"],
+    "program", [CHECKPOINT_PROGRAM, WAKEUP_PROGRAM, LIMITS_PROGRAM], ids=["long work", "background", "limits"]
 )
 @pytest.mark.parametrize("loop", ["libev-cext", "libuv-cffi"])
 def test_pauses_shorter_than_millisecond_cause_no_loop_warning(monkeypatch, loop, program):

@@ -24,10 +24,7 @@ def driver_greenlets(client):
     monitors = [each.monitor for each in client._topology.servers.values()]
     rtt_monitors = [each._rtt_monitor for each in monitors if each._rtt_monitor is not None]
     pools = [pool._background for pool in client._topology.pools()]
-    return [
-        *(each._background.greenlet for each in (*monitors, *rtt_monitors)),
-        *(each.greenlet for each in pools),
-    ]
+    return [*(each._background.greenlet for each in (*monitors, *rtt_monitors)), *(each.greenlet for each in pools)]
 
 
 @pytest.fixture

@@ -299,8 +299,15 @@ def test_interrupted_with_block_of_cursor_kills_cursor_later(
         next(cursor)
     with patch.object(Executor, "run", side_effect=AssertionError) as run:
         cursor.__exit__(error_class, error_class(), None)
-    assert not run.called
+    assert not run.called and not cursor.alive
     assert becomes_true(lambda: not setup.unclosed_cursor_ids())
+
+
+def test_interrupted_with_block_of_change_stream_keeps_explicit_session(setup: ReaderSetup) -> None:
+    with setup.client.start_session() as session:
+        setup.plain_collection.watch(session=session).__exit__(GreenletExit, GreenletExit(), None)
+        setup.client._cursor_killer.reap()
+        assert setup.plain_collection.find_one(session=session) is not None
 
 
 def test_close_of_change_stream_ends_its_iteration(setup: ReaderSetup) -> None:
@@ -310,6 +317,18 @@ def test_close_of_change_stream_ends_its_iteration(setup: ReaderSetup) -> None:
     stream.close()
     assert reader.get(timeout=5) == []
     assert becomes_true(lambda: not setup.unclosed_cursor_ids())
+
+
+def test_kill_of_reader_after_close_of_cursor_ends_the_reader(setup: ReaderSetup) -> None:
+    block(setup.deployment, "getMore", 0.2)
+    setup.deployment.commands.clear()
+    cursor = setup.plain_collection.find(batch_size=2)
+    next(cursor)
+    reader = gevent.spawn(list, cursor)
+    eventually(lambda: setup.deployment.commands.named("getMore"))
+    cursor.close()
+    reader.kill()
+    assert isinstance(reader.value, GreenletExit)
 
 
 def test_close_during_query_closes_cursor_after_first_batch(setup: ReaderSetup) -> None:

@@ -61,9 +61,7 @@ def short_waits(monkeypatch, request, real_deployment):
     # therefore repeat its cleanup later.
     monkeypatch.setattr(grid_in, "_PAUSES", (0.0, 0.002) if real_deployment is None else (0.0, 0.002, 0.1, 2.0))
     monkeypatch.setattr(
-        session_reaper,
-        "_DELAYS",
-        (0.002, 0.02, 0.2) if real_deployment is None else (0.002, 0.02, 0.2, 2.0),
+        session_reaper, "_DELAYS", (0.002, 0.02, 0.2) if real_deployment is None else (0.002, 0.02, 0.2, 2.0)
     )
 
 

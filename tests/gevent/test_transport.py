@@ -7,14 +7,18 @@ from __future__ import annotations
 import _socket
 import errno
 import struct
+from contextlib import closing
+from unittest.mock import Mock
 
 import gevent
 import pytest
 from gevent import GreenletExit, Timeout
 from gevent.exceptions import ConcurrentObjectUseError, InvalidSwitchError
 
+from gmongo.wire import connect as connecting
 from gmongo.wire.connect import connect
 from gmongo.wire.message import OP_MSG
+from gmongo.wire.race import Race
 from gmongo.wire.transport import Transport, TransportError
 from tests.support.refused_connections import refused_port
 
@@ -97,7 +101,7 @@ def test_connect_to_unix_socket_succeeds(tmp_path):
     sock.listen(1)
     transports = []
     connect((path, None), transports.append)
-    assert not transports[0].closed
+    assert not transports[0].closed and transports[0]._read_watcher.ref
     transports[0].close()
     sock.close()
 
@@ -187,7 +191,7 @@ def test_switch_by_other_greenlet_raises_error_with_switched_value(transport_and
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("interrupt_time", ["before", "while it waits", "with the reply"])
+@pytest.mark.parametrize("interrupt_time", ["before", "while it waits", "with the reply", "by a fork"])
 def test_interrupted_request_raises_copy_of_interruption(transport_and_peer, method, interrupt_time):
     transport, peer = transport_and_peer
     error = TransportError("interrupted")
@@ -195,14 +199,16 @@ def test_interrupted_request_raises_copy_of_interruption(transport_and_peer, met
         transport.interrupt(error)
     requester = gevent.spawn(exchange, transport, method)
     gevent.sleep(0)
-    if interrupt_time == "with the reply":
+    if interrupt_time in ("with the reply", "by a fork"):
         send_all(peer, message(b"reply"))
-    if interrupt_time != "before":
+    if interrupt_time == "by a fork":
+        transport.mark_forked(error)
+    elif interrupt_time != "before":
         transport.interrupt(error)
     with pytest.raises(TransportError, match=r"^interrupted$") as caught:
         requester.get()
     assert caught.value is not error and error.__traceback__ is None
-    assert transport.closed
+    assert transport.closed is (interrupt_time != "by a fork")
 
 
 def test_released_buffer_does_not_change_received_message(transport_and_peer):
@@ -238,3 +244,43 @@ def test_refused_connection_closes_transport():
     with refused_port() as port, pytest.raises(TransportError, match="refused"):
         connect(("127.0.0.1", port), transports.append)
     assert transports[0].closed
+
+
+@pytest.mark.parametrize(("script", "has_arrived"), [([BlockingIOError()], False), ([RESET], True), ([], True)])
+def test_received_byte_or_socket_error_counts_as_arrival(transport_and_peer, script, has_arrived):
+    transport, peer = transport_and_peer
+    send_all(peer, b"x")
+    transport._socket = ScriptedSocket(transport._socket, recv=script)
+    assert transport.has_arrived() is has_arrived
+
+
+def test_interruption_that_cannot_be_copied_is_raised_as_transport_error(transport_and_peer):
+    transport, _peer = transport_and_peer
+    uncopyable_class = type("Uncopyable", (Exception,), {"__copy__": Mock(side_effect=TypeError)})
+    transport.interrupt(uncopyable_class("text"))
+    with pytest.raises(TransportError, match=r"^Uncopyable: text$"):
+        transport.receive(1)
+
+
+def test_connect_to_two_addresses_attaches_race_and_connected_transport(monkeypatch):
+    with refused_port() as port, closing(_socket.socket()) as listener:
+        listener.bind(("127.0.0.2", port))
+        listener.listen(1)
+        endpoints = [(_socket.AF_INET, ("127.0.0.1", port)), (_socket.AF_INET, ("127.0.0.2", port))]
+        make_transport, attached, tls = connecting.make_transport, [], object()
+        maker = Mock(side_effect=lambda family, ref, tls, host: make_transport(family, True, None, host))
+        monkeypatch.setattr(connecting, "resolve", lambda address, ref: endpoints)
+        monkeypatch.setattr(connecting, "make_transport", maker)
+        transport = connect(("db.example", port), attached.append, ref=False, tls=tls)
+        assert transport._socket.getpeername() == ("127.0.0.2", port)
+        transport.close()
+    assert [call.args for call in maker.call_args_list] == [(_socket.AF_INET, False, tls, "db.example")] * 2
+    assert type(attached[0]) is Race and attached[1:] == [transport]
+
+
+def test_failure_to_open_socket_raises_transport_error(monkeypatch):
+    error = OSError(errno.EMFILE, "too many open files")
+    monkeypatch.setattr(connecting._socket, "socket", Mock(side_effect=error))
+    with pytest.raises(TransportError) as caught:
+        connect(("127.0.0.1", 1), pytest.fail)
+    assert caught.value.args == error.args and caught.value.__cause__ is error

@@ -30,10 +30,7 @@ MALFORMED_CLUSTER_TIMES: dict[str, Any] = {
     "wrong type": {"clusterTime": 5},
     "no time": {"signature": {}},
     "too large": {"clusterTime": Timestamp(1, 1), "more": "x" * 2000},
-    "large signature": {
-        "clusterTime": Timestamp(1, 1),
-        "signature": {"hash": b"x" * 2000, "keyId": Int64(1)},
-    },
+    "large signature": {"clusterTime": Timestamp(1, 1), "signature": {"hash": b"x" * 2000, "keyId": Int64(1)}},
 }
 
 
@@ -56,10 +53,7 @@ def test_malformed_cluster_time_raises_protocol_error_and_is_not_sent(time: Any,
 
 def test_cluster_time_with_unknown_field_is_sent() -> None:
     time = {"clusterTime": Timestamp(9, 1), "new": 1}
-    with (
-        ScriptedServer({"find": {**cursor_reply([]), "$clusterTime": time}}) as server,
-        client_of(server) as client,
-    ):
+    with ScriptedServer({"find": {**cursor_reply([]), "$clusterTime": time}}) as server, client_of(server) as client:
         client.d.c.find_one()
         client.d.c.find_one()
         assert server.commands("find")[-1]["$clusterTime"] == time
@@ -97,15 +91,15 @@ def test_document_that_cannot_be_decoded_does_not_close_connection() -> None:
 
 
 def test_write_error_with_invalid_index_raises_protocol_error() -> None:
-    for index in (9, -1):
-        reply = {"ok": 1, "n": 1, "writeErrors": [{"index": index, "code": 1, "errmsg": ""}]}
+    for field, indexes in (("writeErrors", [9]), ("writeErrors", [-1]), ("writeErrors", [0, 1]), ("upserted", [0, 1])):
+        reply = {"ok": 1, "n": 1, field: [{"index": each, "code": 1, "errmsg": "", "_id": 1} for each in indexes]}
         with ScriptedServer({"insert": reply}) as server, client_of(server) as client:
             for write in (
                 lambda: client.d.c.insert_many([{}]),
                 lambda: client.d.c.bulk_write([InsertOne({})]),
                 lambda: client.d.c.insert_one({}),
             ):
-                with pytest.raises(ProtocolError, match="index"):
+                with pytest.raises(ProtocolError, match=rf"^(index in )?{field} of a reply must be .*{indexes[-1]}"):
                     write()
 
 

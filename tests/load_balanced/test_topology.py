@@ -16,7 +16,7 @@ from gmongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondar
 from tests.load_balanced.harness import load_balanced_uri
 from tests.support.clients import make_client
 from tests.support.fail_points import close_connection_at, refuse
-from tests.support.server import ScriptedServer
+from tests.support.server import ScriptedServer, cursor_reply
 
 OPENING_EVENTS = [
     "TopologyOpened",
@@ -181,4 +181,7 @@ def test_each_read_preference_selects_load_balancer_and_is_sent_with_reads(
     assert client._topology.select_server(preference, "test", None).address == service.address
     (find,), (insert,) = service.commands("find"), service.commands("insert")
     assert find.get("$readPreference") == (None if preference.mode == 0 else preference.document)
+    service.replies["aggregate"] = cursor_reply([])
+    collection.aggregate([{"$out": "copy"}])
+    assert service.commands("aggregate")[0].get("$readPreference") == find.get("$readPreference")
     assert "$readPreference" not in insert

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from contextlib import nullcontext
 from datetime import datetime, timedelta, timezone
 from itertools import combinations
 from typing import Any
@@ -11,7 +13,9 @@ import pytest
 from bson import ObjectId, Timestamp
 
 from gmongo import _clock
+from gmongo.errors import ConfigurationError
 from gmongo.read_preferences import Nearest, Secondary
+from gmongo.sdam.hello_reply import HelloReply
 from gmongo.sdam.selection import WRITABLE
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.topology_description import TopologyDescription
@@ -36,6 +40,7 @@ def test_hello_determines_server_type(hello: dict[str, Any], server_type: str) -
     assert server.is_readable == (server_type in WRITABLE_SERVER_TYPES | {"RSSecondary"})
     assert server.mongos == (server_type == "Mongos")
     assert not server.retryable_writes_supported
+    assert server.retryable_reads_supported == ("maxWireVersion" in hello)
     server_with_sessions = ServerDescription(A, {**hello, "logicalSessionTimeoutMinutes": 30})
     assert server_with_sessions.retryable_writes_supported == (server_type in {"Mongos", "RSPrimary"})
 
@@ -70,6 +75,20 @@ def test_server_description_has_value_of_hello_field_or_default(
     assert getattr(ServerDescription(A, {"ok": 1, hello_field: value}), attribute) == expected
     assert getattr(ServerDescription(A, {"ok": 1}), attribute) == default
     assert getattr(ServerDescription(A), attribute) == default
+    if attribute != "last_write_date":  # a HelloReply returns the datetime
+        assert getattr(HelloReply({"ok": 1, hello_field: value}), attribute) == expected
+
+
+def test_reply_of_heartbeat_has_attributes_for_its_fields() -> None:
+    for attribute, field, default in (
+        ("compressors", "compression", None), ("sasl_supported_mechs", "saslSupportedMechs", []),
+        ("speculative_authenticate", "speculativeAuthenticate", None), ("service_id", "serviceId", None),
+        ("hello_ok", "helloOk", False), ("connection_id", "connectionId", None),
+    ):  # fmt: skip
+        assert (getattr(HelloReply({field: 7}), attribute), getattr(HelloReply({}), attribute)) == (7, default)
+    reply, empty = HelloReply({"lastWrite": {"lastWriteDate": 5}}, True), HelloReply({})
+    assert (reply.last_write_date, empty.last_write_date, reply.awaitable, empty.awaitable) == (5, None, True, False)
+    assert type(reply.document) is dict and reply.document == reply
 
 
 def test_server_description_has_round_trip_times_and_error() -> None:
@@ -185,6 +204,29 @@ def test_session_timeout_is_shortest_timeout_of_data_bearing_servers(minutes: An
     assert topology.session_usable_seconds == (float("inf") if shortest is None else (shortest - 1) * 60)
     topology_with_arbiter = topology_with(servers[0], member_description("b", arbiterOnly=True))
     assert topology_with_arbiter.logical_session_timeout_minutes == minutes[0]
+
+
+@pytest.mark.parametrize(
+    ("versions", "error"),
+    [((0, 7), "reports wire version 7, but this version of gmongo requires at least 8 (MongoDB 4.2)."), ((0, 8), None),
+     ((30, 40), "requires wire version 30, but this version of gmongo only supports up to 29."), ((29, 29), None)],
+)  # fmt: skip
+def test_unsupported_wire_version_raises_error_that_names_server(versions: tuple[int, int], error: Any) -> None:
+    topology = topology_with(member_description("a", minWireVersion=versions[0], maxWireVersion=versions[1]))
+    assert topology.compatibility_error == (error and f"Server at a:27017 {error}")
+    with pytest.raises(ConfigurationError, match=re.escape(error)) if error else nullcontext():
+        topology.check_compatible()
+
+
+@pytest.mark.parametrize(
+    ("interval", "staleness", "rule"),
+    [(79, 89, "90$"), (80, 90, None), (81, 90, r"heartbeatFrequencyMS \(81 s\) plus 10 seconds")],
+)
+def test_too_short_maximum_staleness_raises_error_with_minimum(interval: int, staleness: int, rule: Any) -> None:
+    topology = topology_with(SECONDARY, uri=f"mongodb://a,b/?replicaSet=rs&heartbeatFrequencyMS={interval}000")
+    text = f"maxStalenessSeconds is {staleness}, but must be at least {rule}"
+    with pytest.raises(ConfigurationError, match=text) if rule else nullcontext():
+        assert topology.apply_selector(Secondary(max_staleness=staleness)) == [SECONDARY]
 
 
 @pytest.mark.parametrize("time_zone", ["UTC", "Asia/Tokyo", "America/New_York"])

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import Any
+from unittest.mock import Mock
 
 import gevent
 import pytest
@@ -85,18 +86,15 @@ def test_application_selector_chooses_server_with_highest_port(
     connect: Any, replica_set: ScriptedReplicaSet, recorder: Any
 ) -> None:
     """Run the prose test "Application-Provided Server Selector"."""
-    client = connect(
-        replica_set.members[0],
-        replicaSet="scripted",
-        localThresholdMS=60_000,
-        server_selector=lambda servers: [max(servers, key=lambda server: server.address[1])],
-    )
+    selector = Mock(side_effect=lambda servers: [max(servers, key=lambda server: server.address[1])])
+    client = connect(replica_set.members[0], replicaSet="scripted", localThresholdMS=60_000, server_selector=selector)
     eventually(lambda: len(client.nodes) == 3)
     nearest = client.db.get_collection("c", read_preference=Nearest())
     for number in range(10):
         nearest.find_one({"_id": number})
     highest = max(replica_set.members, key=lambda member: member.port)
     assert [event.connection_id for event in recorder.events_named("CommandStarted")] == [highest.address] * 10
+    assert selector.call_count >= 10
 
 
 def scripted_mongos() -> ScriptedServer:

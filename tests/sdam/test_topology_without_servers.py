@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import MagicMock, Mock
+from unittest.mock import MagicMock, Mock, call
 
 import pytest
 from bson.errors import InvalidBSON
@@ -17,8 +17,17 @@ from gmongo._background import LongWork
 from gmongo.client_options import ClientOptions
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.hello import Hello
-from gmongo.errors import AutoReconnect, ProtocolError
-from gmongo.read_preferences import Primary, Secondary
+from gmongo.errors import (
+    AutoReconnect,
+    ConfigurationError,
+    InvalidOperation,
+    NetworkTimeout,
+    OperationFailure,
+    ProtocolError,
+    ServerSelectionTimeoutError,
+)
+from gmongo.events.sdam import NamedOperation
+from gmongo.read_preferences import Nearest, Primary, Secondary
 from gmongo.sdam.monitor import Monitor
 from gmongo.sdam.owned_monitor import OwnedMonitor
 from gmongo.sdam.rtt_monitor import RttMonitor
@@ -28,7 +37,9 @@ from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.server_selector import _explain_failure
 from gmongo.sdam.srv_monitor import SrvMonitor
 from gmongo.sdam.topology import Topology, _interrupt_operations
+from gmongo.testing import VirtualTime
 from gmongo.wire.timeout import seconds_of
+from tests.support.recorder import Recorder
 
 A = ("a", 27017)
 
@@ -37,7 +48,7 @@ class TopologyWithMockMonitors(Topology):
     """A topology whose servers have mock monitors."""
 
     def _make_server(self, address: Any, pool: Any) -> Server:
-        return Server(address, pool, Mock())
+        return Server(address, pool, Mock(progress=None))
 
 
 def open_topology(uri: str) -> Topology:
@@ -105,9 +116,9 @@ def test_pool_is_ready_if_server_bears_data_or_connection_is_direct(
     topology.servers[A].pool = pool = Mock()
     topology.apply(ServerDescription(A, hello))
     assert pool.ready.called == becomes_ready and not pool.clear.called
-    error = OSError("x")
-    topology.apply(ServerDescription(A, error=error), error, interrupt=True)
-    assert pool.ready.called == becomes_ready
+    error = NetworkTimeout("x")
+    topology.server_checked(ServerDescription(A, error=error))
+    assert pool.ready.called == becomes_ready and "check failed" in {each.kind for each in topology.history.events}
     pool.clear.assert_called_once_with(error, interrupt=True)
     topology.close()
 
@@ -149,7 +160,9 @@ def test_handshake_delivers_events_of_server_change(monkeypatch: pytest.MonkeyPa
     connection = Connection(A)
     connection.generation, connection.hello = topology.servers[A].pool.generation, Hello({"ok": 1}, 0.25)
     topology.connection_established(connection)
-    assert delivery.deliver.call_count == 1
+    topology.server_checked(ServerDescription(A, {"ok": 1}))
+    topology.srv_hosts_found([A])
+    assert delivery.deliver.mock_calls == [call(), call(wait=False), call(wait=False)]
     topology.close()
 
 
@@ -247,8 +260,95 @@ def test_server_selection_from_cache_is_logged(caplog: pytest.LogCaptureFixture)
     topology.close()
 
 
+def test_server_of_cursor_causes_error_if_removed_or_unknown_until_timeout() -> None:
+    topology = open_topology("mongodb://a/?serverSelectionTimeoutMS=0")
+    with pytest.raises(AutoReconnect, match=r"^server b:1 is no longer part of the topology$"):
+        topology.server_at(("b", 1), None, wait=False)
+    text = r"^server a:27017, which has the cursor or the transaction, is Unknown, Timeout: 0s \("
+    with pytest.raises(ServerSelectionTimeoutError, match=text):
+        topology.server_at(A, None, wait=True)
+    assert topology.server_at(A, None, wait=False) is topology.servers[A]
+    topology.close()
+
+
+def test_selection_opens_topology_avoids_deprioritized_server_and_checks_wire_version() -> None:
+    topology = TopologyWithMockMonitors(ClientOptions("mongodb://a,b/", None, {}).topology())
+    with pytest.raises(ServerSelectionTimeoutError):
+        topology.select_server(WRITABLE, "test", 0)
+    hello = {"ok": 1, "msg": "isdbgrid", "maxWireVersion": 25}
+    for address in topology.servers:
+        topology.server_checked(ServerDescription(address, hello, 0.001))
+    for excluded, selected in ((set(), "ab"), ({A}, "b"), (set(), "ab")):
+        choices = [(topology, WRITABLE, NamedOperation("test"), None, frozenset(excluded))] * 50
+        assert {topology.selector.select(*choice).address[0] for choice in choices} == set(selected)
+    selectors, cache = [Nearest([{"n": str(number)}, {}]) for number in range(100)], topology.selector._choices
+    assert max(len(cache) for each in selectors if topology.select_server(each, "test", None)) == 64
+    topology.server_checked(ServerDescription(A, {**hello, "maxWireVersion": 7}))
+    with pytest.raises(ConfigurationError, match="reports wire version 7"):
+        topology.select_server(WRITABLE, "test", None)
+    topology.close()
+
+
+def test_answer_of_dns_changes_no_unused_or_started_topology() -> None:
+    settings, late_settings = (ClientOptions(f"mongodb://{host}/", None, {}).topology() for host in "ab")
+    topology = TopologyWithMockMonitors(settings)
+    topology.seeds_found(late_settings)
+    assert topology.settings is settings and not topology.servers
+    topology.open()
+    topology.seeds_found(late_settings)
+    assert topology.settings is settings and list(topology.servers) == [A]
+    topology.close()
+
+
+def test_only_first_network_error_in_500_ms_causes_check_without_pause(monitor: Any, virtual_time: VirtualTime) -> None:
+    known, lost = ServerDescription(A, {"ok": 1}), ServerDescription(A, error=AutoReconnect("x"))
+    for before, after in ((lost, lost), (known, ServerDescription(A)), (known, lost.to_unknown(OperationFailure("x")))):
+        assert not monitor._skips_pause(before, after)
+    skipped = []
+    for _ in range(6):
+        skipped.append(monitor._skips_pause(known, lost))
+        virtual_time.suspend(0.25)
+    assert skipped == [True, False] * 3
+
+
+def test_failed_selection_waits_until_deadline_and_is_logged(caplog: Any, virtual_time: VirtualTime) -> None:
+    topology, began = open_topology("mongodb://a/?tls=true"), virtual_time.monotonic()
+    topology.servers[A].monitor = monitor = Mock(progress="a:27017: handshake")
+    caplog.set_level(logging.DEBUG, "gmongo.serverSelection")
+    reason = r"found yet \(a:27017: handshake\), Timeout: 1\.5s \(serverSelectionTimeoutMS\), connecting with TLS, "
+    with pytest.raises(ServerSelectionTimeoutError, match=reason):
+        topology.select_server(WRITABLE, "find", began + 1.5)
+    assert (virtual_time.monotonic(), topology.selector.waiter_count) == (began + 1.5, 0)
+    messages = (
+        "Server selection started",
+        "Waiting for suitable server to become available",
+        "Server selection failed",
+    )
+    assert tuple(vars(record)["structured"]["message"] for record in caplog.records) == messages
+    assert vars(caplog.records[1])["structured"]["remainingTimeMS"] == 1500 and monitor.request_check.called
+    topology.close()
+
+
+def test_topology_opens_and_closes_each_server_in_order() -> None:
+    options = {"event_listeners": [recorder := Recorder()]}
+    topology = TopologyWithMockMonitors(ClientOptions("mongodb://a,b/", None, options).topology())
+    topology.open()
+    topology._srv_monitor = srv_monitor = Mock()
+    monitors: list[Any] = [server.monitor for server in topology.servers.values()]
+    topology.close()
+    assert srv_monitor.stop.called and all(monitor.close.called for monitor in monitors)
+    names = "TopologyOpened,TopologyDescriptionChanged Unknown,ServerOpening,ServerOpening,PoolCreated,PoolCreated,"
+    names += "PoolClosed,PoolClosed,ServerClosed,ServerClosed,TopologyDescriptionChanged Unknown,TopologyClosed"
+    assert ",".join(recorder.event_lines) == names
+    assert [each.server_address for each in recorder.events if hasattr(each, "server_address")] == [A, ("b", 27017)] * 2
+    with pytest.raises(InvalidOperation, match=r"^Cannot use MongoClient after close$"):
+        topology.open()
+
+
 def test_fork_replaces_monitors_and_resets_pools() -> None:
     topology = open_topology("mongodb://a,b/")
+    topology.server_checked(ServerDescription(A, {"ok": 1, "msg": "isdbgrid", "maxWireVersion": 25}, 0.001))
+    topology.select_server(WRITABLE, "test", None)  # fills the cache
     pools: list[Any] = []
     for server in topology.servers.values():
         server.pool = Mock()
@@ -262,6 +362,9 @@ def test_fork_replaces_monitors_and_resets_pools() -> None:
     assert [each.stop.call_count for each in monitors] == [1, 1]
     assert [each.reset_after_fork.call_count for each in pools] == [1, 1]
     assert [server.monitor in monitors for server in topology.servers.values()] == [False, False]
+    assert not topology.description.has_known_servers and not topology.selector._choices
+    topology.mark_forked()
+    assert topology.epoch == 2
     topology.close()
 
 
@@ -283,6 +386,7 @@ def test_exception_thrown_into_check_propagates_and_drops_connection(
     with pytest.raises(exception_class) as caught:
         monitor._check(monitor._last_description)
     assert caught.value is thrown and monitor._connection is None and monitor._heartbeat is None
+    assert monitor._new_connection().id == 2
 
 
 def test_cancel_between_checks_closes_monitor_connection(monitor: Any) -> None:
@@ -290,6 +394,13 @@ def test_cancel_between_checks_closes_monitor_connection(monitor: Any) -> None:
     monitor._connection = connection = Mock()
     monitor.cancel_check()
     assert connection.close.called and not connection.interrupt.called and monitor._connection is None
+
+
+def test_fork_marks_connections_of_monitor_and_rtt_monitor(monitor: Any) -> None:
+    monitor._connection, monitor._rtt_monitor = connection, rtt_monitor = Mock(progress="handshake"), Mock()
+    assert monitor.progress == "a:27017: handshake"
+    monitor.mark_forked(error := AutoReconnect("x"))
+    assert connection.mark_forked.mock_calls == rtt_monitor.mark_forked.mock_calls == [call(error)]
 
 
 def test_monitor_passes_checkpoint_between_hellos_in_one_packet(monitor: Any, monkeypatch: pytest.MonkeyPatch) -> None:

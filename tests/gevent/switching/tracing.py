@@ -26,10 +26,7 @@ class Tracer:
     """Tracer that interrupts one greenlet at the chosen switch of this greenlet."""
 
     def __init__(
-        self,
-        switch_number: int | None,
-        kind: InterruptionKind | None,
-        is_traced_greenlet: Callable[[Any], bool],
+        self, switch_number: int | None, kind: InterruptionKind | None, is_traced_greenlet: Callable[[Any], bool]
     ) -> None:
         self.switch_number = switch_number
         self.kind = kind
