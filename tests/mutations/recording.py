@@ -189,7 +189,7 @@ def _record(output_folder: Path, targets: list[str], digests: Mapping[str, str])
     command = [sys.executable, "-m", "pytest", "-q", *plugins, *targets]
     environment = {**os.environ, _FOLDER_VARIABLE: str(output_folder)}
     output = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=_RUN_TIMEOUT, check=False)
-    if not (output_folder / "found.json").exists():
+    if output.returncode == pytest.ExitCode.INTERRUPTED or not (output_folder / "found.json").exists():
         raise RuntimeError(f"there is no recording: {output.stdout.decode()[-2000:]}{output.stderr.decode()[-2000:]}")
     combined = Coverage(data_file=str(output_folder / "lines"), config_file=False)
     combined.combine([str(output_folder)])
