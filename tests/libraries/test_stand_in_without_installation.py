@@ -5,6 +5,9 @@ process.
 from __future__ import annotations
 
 import importlib
+import io
+import os
+import sys
 from importlib.machinery import PathFinder
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -12,8 +15,9 @@ from typing import Any
 import pytest
 
 import gmongo
+from gmongo._stand_in.import_audit import ImportAudit, write_report
 from gmongo._stand_in.module_aliases import PYMONGO_VERSION
-from gmongo._stand_in.pymongo import grid_file
+from gmongo._stand_in.pymongo import grid_file, typings
 
 finder: Any = importlib.import_module("gmongo._stand_in.finder")
 
@@ -24,7 +28,7 @@ def module(name: str, **content: object) -> ModuleType:
     return created
 
 
-# Tests of the installation of the stand-in
+# Tests of the installation of the stand-in, and of the report of used names
 
 
 @pytest.fixture
@@ -41,6 +45,20 @@ def test_install_inserts_one_finder_before_path_finder(interpreter: SimpleNamesp
     assert interpreter.meta_path == [interpreter.hook, stand_in, PathFinder, interpreter.last]
     assert finder.install() is stand_in
     assert len(interpreter.meta_path) == 4
+    interpreter.meta_path = [interpreter.hook]
+    assert interpreter.meta_path == [interpreter.hook, finder.install()]
+
+
+def test_finder_has_specs_only_of_supported_modules_of_pymongo() -> None:
+    stand_in, imports = finder.StandIn(), []
+    stand_in.on_import = lambda *arguments: imports.append(arguments)
+    assert stand_in.find_spec("pymongox.errors") is None
+    assert stand_in.find_spec("gridfs.errors").origin == "gmongo.gridfs.errors"
+    package = stand_in.find_spec("pymongo.synchronous")
+    assert package.origin == f"{package.submodule_search_locations[0]}/synchronous.py"
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named .gridfs.bucket.: gmongo stands in") as caught:
+        stand_in.find_spec("gridfs.bucket")
+    assert caught.value.name == "gridfs.bucket" and imports == [("gridfs.bucket", None, True)]
 
 
 USED_OBJECTS = {
@@ -55,12 +73,28 @@ USED_OBJECTS = {
 def test_install_after_import_raises_error_with_users_of_pymongo(interpreter: SimpleNamespace, value: object) -> None:
     users = {f"user{number}": module(f"user{number}", it=value) for number in range(7)}
     own = {name: module(name, it=value) for name in ("pymongo", "gmongo.x", "bson.x", "gridfs")}
-    for number, others in ((1, ""), (5, ""), (6, " and 1 more"), (7, " and 2 more")):
+    for number, others in ((0, ""), (1, ""), (5, ""), (6, " and 1 more"), (7, " and 2 more")):
         interpreter.modules = {**own, **dict([*users.items()][:number]), "none": None}
-        names = ", ".join([*users][: min(number, 5)])
+        names = ", ".join([*users][: min(number, 5)]) or "a module that keeps no reference"
         with pytest.raises(RuntimeError) as caught:
             finder.install()
         assert f": pymongo and gridfs was imported before, by {names}{others}. Let 'import" in str(caught.value)
+
+
+def test_plain_report_lists_missing_names_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    audit, stream = ImportAudit(), io.StringIO()
+    audit.names = {"pymongo.d": {*"b"}, "pymongo.a": {*"dcba"}, "pymongo.b": {*"cba"}, "pymongo.c": {"app"}}
+    audit.absent, audit.placeholders = {"pymongo.b", "pymongo.c"}, {"pymongo.d"}
+    write_report(audit, {"pymongo.c": "pymongo.long.c"}, stream)
+    assert stream.getvalue().splitlines()[:-1] == [
+        f"process {os.getpid()} used 4 names of pymongo and gridfs; 1 missing",
+        "name            available              used by",
+        "pymongo.long.c  no                     app",
+        "pymongo.b       not in PyMongo either  a, b, c",
+        "pymongo.a       yes                    a, b, c and 1 more",
+        "pymongo.d       placeholder            b",
+    ]
 
 
 # Tests of modules with which the stand-in replaces modules of PyMongo
@@ -88,3 +122,9 @@ def test_stand_in_version_is_version_of_implemented_pymongo_api() -> None:
     assert ".".join(map(str, package.version_tuple)) == PYMONGO_VERSION
     assert all(isinstance(each, int) for each in package.version_tuple)
     assert {*gmongo.__all__, "AsyncMongoClient"} == {*package.__all__}
+
+
+def test_strip_optional_returns_value_and_rejects_none() -> None:
+    assert typings.strip_optional(0) == 0
+    with pytest.raises(AssertionError):
+        typings.strip_optional(None)

@@ -38,8 +38,7 @@ EXAMPLE_PATTERN = re.compile(r"::\n(?:\n|    .*\n)+|^ *>>> .*\n(?:.+\n)*", re.MU
 # The pattern also matches string literals, because a character # in a string literal does not begin a
 # comment.
 COMMENT_PATTERN = re.compile(
-    r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|' + r"'(?:\\.|[^'\\\n])*'|(^ *#.*(?:\n *#.*)*|#.*)",
-    re.MULTILINE,
+    r'"""(?:\\.|[^\\])*?"""|"(?:\\.|[^"\\\n])*"|' + r"'(?:\\.|[^'\\\n])*'|(^ *#.*(?:\n *#.*)*|#.*)", re.MULTILINE
 )
 DIRECTIVE_PATTERN = re.compile(r"#!.*|# *(?:type: ignore|noqa|fmt|pragma|ruff)\b[^#]*")
 LINK_PATTERN = re.compile(r"!?\[(?P<text>[^\]]*)\](?:\([^)]*\)|\[[^\]]*\])?")

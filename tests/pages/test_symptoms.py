@@ -66,22 +66,10 @@ def write_in_transaction(client: Client) -> None:
         (use_in_other_thread, "a MongoClient belongs to the native thread that first used it"),
         (use_after_close, "Cannot use MongoClient after close"),
         (lambda client: bool(client.t.c), "compare with None instead"),
-        (
-            write_in_transaction,
-            "Transaction numbers are only allowed on a replica set member or mongos",
-        ),
-        (
-            lambda client: client.t.c.watch(),
-            "The $changeStream stage is only supported on replica sets",
-        ),
-        (
-            lambda client: client.t.c.insert_one({"a": datetime.date(2026, 1, 1)}),
-            "cannot encode object",
-        ),
-        (
-            lambda client: client.t.c.insert_one({"a": uuid.UUID(int=1)}),
-            "cannot encode native uuid.UUID",
-        ),
+        (write_in_transaction, "Transaction numbers are only allowed on a replica set member or mongos"),
+        (lambda client: client.t.c.watch(), "The $changeStream stage is only supported on replica sets"),
+        (lambda client: client.t.c.insert_one({"a": datetime.date(2026, 1, 1)}), "cannot encode object"),
+        (lambda client: client.t.c.insert_one({"a": uuid.UUID(int=1)}), "cannot encode native uuid.UUID"),
     ],
 )
 def test_quoted_message_equals_message_of_driver(fail: Callable[[Client], object], quoted_message: str) -> None:

@@ -6,7 +6,9 @@ import io
 import json
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from typing import Any
 from wsgiref.validate import validator
 
@@ -50,7 +52,9 @@ def state_of(client: MongoClient[Any], query_text: bool = False) -> dict[str, An
 
 
 def operation_phases(client: MongoClient[Any]) -> list[str]:
-    return [each["phase"] for each in state_of(client)["operations"]]
+    operations = state_of(client)["operations"]
+    assert all(0 <= each["sinceMS"] < 60_000 for each in operations)
+    return [each["phase"] for each in operations]
 
 
 def send_wsgi_request(application: Any, query: str = "", method: str = "GET") -> tuple[str, dict[str, str], bytes]:
@@ -244,15 +248,19 @@ def test_page_has_security_headers_and_no_external_resource() -> None:
     assert status == "200 OK"
     assert headers["Content-Type"].startswith("text/html")
     assert headers["Cache-Control"] == "no-store"
-    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert (headers["X-Content-Type-Options"], headers["X-Frame-Options"]) == ("nosniff", "DENY")
     assert "default-src 'none'" in headers["Content-Security-Policy"]
     assert "unsafe" not in headers["Content-Security-Policy"]
+    for tag in (b"script", b"style"):
+        content = body.partition(b"<" + tag + b">")[2].partition(b"</" + tag + b">")[0]
+        hash_text = b64encode(sha256(content).digest()).decode()
+        assert content and f"{tag.decode()}-src 'sha256-{hash_text}'" in headers["Content-Security-Policy"]
     assert b"http" not in body.replace(b"HTTP", b"")  # The page loads no external resource.
 
 
 def test_json_format_of_state_has_version_and_clients(connect: Any) -> None:
     connect(appName="shop")
-    status, headers, body = send_wsgi_request(StatusPage(), "format=json")
+    status, headers, body = send_wsgi_request(StatusPage(), "format=html&format=json")
     assert (status, headers["Content-Type"]) == ("200 OK", "application/json")
     (process,) = json.loads(body)["processes"]
     assert process["version"] == gmongo.version

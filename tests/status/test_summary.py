@@ -20,6 +20,7 @@ def history_event(kind: str, age_ms: float, server: str = "h:1") -> dict[str, An
 
 
 NO_PRIMARY = {"topology": "ReplicaSetNoPrimary", "replicaSet": "rs"}
+WAITS = [("server selection", 1000.0), ("server selection", 10.0), ("back-off", 2000.0), ("back-off", 1.0)]
 LONG_WAIT, SHORT_WAIT = {"oldestWaitMS": 1000.0}, {"oldestWaitMS": 999.0}
 CASES: dict[str, tuple[dict[str, Any], list[tuple[Any, ...]]]] = {
     "no problem": (client(), []),
@@ -61,6 +62,7 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[Any, ...]]]] = {
         client(operations=[{**OPERATION, "phase": "back-off"}], retries={**RETRIES, "tokens": 0.9}),
         [("no tokens for retries", "", 1, None, "", ""), ("backing off", "", 1, 20.0, "", "")],
     ),
+    "known server": (client(servers=[{**SERVER, "error": "refused"}], retries={**RETRIES, "tokens": 1}), []),
 }  # fmt: skip
 
 
@@ -78,23 +80,33 @@ def _problem_details(problem: dict[str, Any]) -> tuple[Any, ...]:
 
 def test_equal_problems_of_processes_are_merged_with_longest_duration() -> None:
     client_states = [
-        client(servers=[UNKNOWN_SERVER], history=[history_event("became Unknown", each)]) for each in (3.0, 9.0, 5.0)
+        client(servers=[UNKNOWN_SERVER], history=[history_event(f"lost {each}", each)] if each else [])
+        for each in (0.0, 0.25, 0.5, 0.25, 0.0)
     ]
-    (problem,) = merged_problems([state(*client_states[:2]), state(client_states[2], process=13)])
-    assert (problem["in"], problem["count"], problem["sinceMS"]) == ([12, 13], 3, 9.0)
+    (problem,) = merged_problems([state(*client_states[:2]), state(*client_states[2:], process=13)])
+    assert (problem["in"], problem["count"], problem["sinceMS"]) == ([12, 13], 5, 0.5)
+    assert problem["event"] == "lost 0.5"
 
 
 def test_problems_are_sorted_by_severity() -> None:
-    states = [
-        state(client(operations=[{**OPERATION, "phase": "back-off"}])),
-        state(client(**NO_PRIMARY, servers=[UNKNOWN_SERVER])),
-        silent_state("13"),
-    ]
-    assert [each["what"] for each in merged_problems(states)] == [
-        "does not answer",
-        "no primary",
-        "server unknown",
-        "backing off",
+    lost_servers = [{**UNKNOWN_SERVER, "address": f"h:{number}"} for number in range(1, 4)]
+    lost_events = [history_event("lost", age, f"h:{number}") for number, age in ((2, 0.5), (3, 0.75))]
+    overloaded_client = client(
+        replicaSet="rs",
+        servers=[SERVER, {**SERVER, "address": "h:2", "pool": {**POOL, **LONG_WAIT}}],
+        operations=[{**OPERATION, "phase": phase, "sinceMS": age} for phase, age in WAITS],
+        retries={**RETRIES, "tokens": 0.9},
+    )
+    no_primary = client(**NO_PRIMARY, servers=lost_servers, history=lost_events)
+    problems = merged_problems([state(overloaded_client), state(no_primary), silent_state("13")])
+    assert [(each["what"], each["server"], each["count"], each["sinceMS"]) for each in problems] == [
+        ("does not answer", "", 1, None),
+        ("no primary", "rs", 1, None),
+        *(("server unknown", server, 1, age) for server, age in (("h:3", 0.75), ("h:2", 0.5), ("h:1", None))),
+        ("waiting for a server", "rs", 2, 1000.0),
+        ("waiting for a connection", "h:2", 4, 1000.0),
+        ("no tokens for retries", "rs", 1, None),
+        ("backing off", "rs", 2, 2000.0),
     ]
 
 

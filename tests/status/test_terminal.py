@@ -20,10 +20,10 @@ SECOND_UNKNOWN_SERVER = {**UNKNOWN_SERVER, "address": "h:2"}
 LONG_ERROR = "localhost:27017: " + " ".join(f"reason {number}" for number in range(30))
 
 
-def printed_lines(states: Sequence[dict[str, Any]], width: int = 200) -> list[str]:
+def printed_lines(states: Sequence[dict[str, Any]], width: int = 200, colors: Any = None) -> list[str]:
     """Return the lines that the terminal command prints about the given states."""
     text = io.StringIO()
-    Console(file=text, width=width, color_system=None).print(overview(list(states), width))
+    Console(file=text, width=width, color_system=colors).print(overview(list(states), width))
     return [line.rstrip() for line in text.getvalue().splitlines()]
 
 
@@ -44,11 +44,26 @@ def test_pools_view_omits_columns_on_narrow_terminal() -> None:
     pool = {**POOL, "oldestWaitMS": 1500.0}
     states = state(client(servers=[{**SERVER, "pool": pool}, SECOND_UNKNOWN_SERVER]))
     all_cells = ["12", "7 shop", "h:1", "ready", "1/9", "2", "3", "4", "1.5 s", "7", "11", "99.5"]
-    assert view_cells(POOLS, states) == [all_cells]
-    assert view_cells(POOLS, states, width=80) == [[*all_cells[:5], *all_cells[7:9]]]
+    assert view_cells(POOLS, states, width=120) == [all_cells]
+    assert view_cells(POOLS, states, width=119) == [[*all_cells[:5], *all_cells[7:9]]]
     unlimited = {**POOL, "maxPoolSize": None, "oldestWaitMS": None}
     (shown,) = view_cells(POOLS, state(client(application="", servers=[{**SERVER, "pool": unlimited}])))
     assert (shown[1], shown[4], shown[8]) == ("7", "1/∞", "")
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.title)
+def test_view_has_rows_of_all_processes_and_clients(view: View) -> None:
+    one = client(
+        servers=[SERVER, {**SERVER, "address": "h:2"}],
+        retries={**client()["retries"], "tokens": 1000.0},
+        **{name: [entry] * 2 for name, entry in (("operations", OPERATION), ("slow", SLOW_ENTRY), ("history", EVENT))},
+    )
+    shown = view_cells(view, state(one, one), state(one, process=13))
+    if view is SERVERS:
+        assert [(row[0], *row[3:5]) for row in shown] == [("h:1", "3", "12"), ("h:2", "3", "12")]
+    else:
+        assert [row[0] for row in shown] == ["12"] * 4 + ["13"] * 2
+        assert shown[0][-1] == {POOLS: "1000", SLOW_OPERATIONS: ""}.get(view, shown[0][-1])
 
 
 def test_views_show_operation_slow_operation_and_event() -> None:
@@ -66,7 +81,7 @@ def test_views_show_operation_slow_operation_and_event() -> None:
 
 @pytest.mark.parametrize(
     ("milliseconds", "text"),
-    [(0.26, "0.3 ms"), (999.9, "999.9 ms"), (1000, "1.0 s"), (119_999, "120.0 s"), (180_000, "3 min")],
+    [(0.26, "0.3 ms"), (999.9, "999.9 ms"), (1000, "1.0 s"), (119_999, "120.0 s"), (120e3, "2 min"), (180e3, "3 min")],
 )
 def test_duration_is_formatted_with_unit(milliseconds: float, text: str) -> None:
     assert duration(milliseconds) == text
@@ -79,18 +94,39 @@ def test_empty_directory_shows_no_process() -> None:
 
 def test_terminal_command_prints_problems_first() -> None:
     history = [{**EVENT, "what": "became Unknown", "sinceMS": 65_000.0}]
-    shown = printed_lines([state(client(servers=[UNKNOWN_SERVER], history=history)), silent_state("13")])
+    lost = client(servers=[UNKNOWN_SERVER], history=history)
+    shown = printed_lines([state(lost, lost), silent_state("13")])
     assert shown[:8] == [
-        "2 processes, 1 client: 0 of 0 connections in use, 0 waiting, 7 errors",
+        "2 processes, 2 clients: 0 of 0 connections in use, 0 waiting, 14 errors",
         "Problems: 2",
         "! does not answer",
         "    in process 13",
         "    does not answer within 1 s",
         "! server unknown h:1 for 65.0 s",
-        "    since: became Unknown; in process 12",
+        "    since: became Unknown; 2 times in process 12",
         "    refused",
     ]
     assert "No problems." in printed_lines([state(client())])[1]
+
+
+def test_problems_and_bad_cells_are_coloured() -> None:
+    lost = {**UNKNOWN_SERVER, "address": "h:2", "pool": {**POOL, "waiting": 0}}
+    history = [{**EVENT, "what": "lost", "server": "h:2", "sinceMS": 500.0}]
+    states = [state(client(servers=[{**SERVER, "pool": {**POOL, "state": "paused"}}, lost], history=history))]
+    lines = printed_lines(states)
+    assert lines[0] == "1 process, 1 client: 2 of 12 connections in use, 4 waiting, 7 errors"
+    assert lines[lines.index("Servers: 2") + 1 :][:3] == [
+        "server↑  type     round trip  clients  waiting  error",
+        "h:1      Mongos       1.2 ms        1        4",
+        "h:2      Unknown                    1        0  refused",
+    ]
+    end = "\x1b[0m"
+    text = "\n".join(printed_lines(states, colors="standard"))
+    assert f"\x1b[1;31mProblems: 1{end}\n\x1b[31m! server unknown{end} \x1b[1mh:2{end} for 500.0 ms\n" in text
+    for cell in ("31mUnknown", "31mrefused", "31m      4", "33mpaused", "1mOperations: none", "2mserver↑"):
+        assert f"\x1b[{cell}{end}" in text
+    assert f"1        0  \x1b[31mrefused{end}" in text and "\x1b[31mMongos" not in text
+    assert printed_lines([state(client())], colors="standard")[1] == f"\x1b[32mNo problems.{end}"
 
 
 def test_overview_shows_at_most_20_rows_of_a_table() -> None:

@@ -182,5 +182,6 @@ def test_sockets_of_ended_process_with_same_id_are_replaced(tmp_path: Path) -> N
     (state,) = workers.worker_states(tmp_path)
     assert "error" not in state
     assert [path.name for path in tmp_path.iterdir()] == [f"{os.getpid()}.sock"]
+    second = publisher._server
     publisher.publish_after_fork()
-    assert publisher._server is not None and not publisher._server.closed
+    assert publisher._server is second and second is not None and not second.closed

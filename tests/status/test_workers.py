@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -112,8 +113,8 @@ def test_socket_directory_is_accessible_only_to_user_of_process(tmp_path: Path) 
     assert path.stat().st_mode & 0o177 == 0
     assert [each["process"] for each in worker_states(directory)] == [os.getpid()]
     (tmp_path / "open").mkdir()
-    (tmp_path / "open").chmod(0o777)
-    for function in (publish, worker_states):
+    for mode, function in product((0o777, 0o720, 0o702), (publish, worker_states)):
+        (tmp_path / "open").chmod(mode)
         with pytest.raises(ConfigurationError, match="other users must not have write access"):
             function(tmp_path / "open")
 
@@ -282,11 +283,13 @@ def test_unresponsive_workers_do_not_delay_other_workers(tmp_path: Path, virtual
             reader.sendall(json.dumps(state_with(CLIENT)).encode())
 
         stack.enter_context(scripted_worker(tmp_path / "7.sock", reply))
+        stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)).bind(str(tmp_path / "9.sock"))
         states = worker_states(tmp_path)
     assert [(each["process"], each.get("error"), len(each["clients"])) for each in states] == [
         ("6", "does not answer within 1 s", 0),
         (7, None, 1),
         ("8", "does not answer within 1 s", 0),
+        ("9", "does not answer (OSError)", 0),
     ]
 
 

@@ -13,10 +13,7 @@ from bson.binary import UUID_SUBTYPE
 
 from tests.support.scripted_server import ScriptedServer
 
-_ALGORITHMS = {
-    "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic": 1,
-    "AEAD_AES_256_CBC_HMAC_SHA_512-Random": 2,
-}
+_ALGORITHMS = {"AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic": 1, "AEAD_AES_256_CBC_HMAC_SHA_512-Random": 2}
 _ANALYSIS_FIELDS = frozenset({"jsonSchema", "isRemoteSchema", "csfleEncryptionSchemas", "encryptionInformation", "$db"})
 _EQUALITY_OPERATORS = frozenset({"$eq", "$ne"})
 _MARKING_SUBTYPE = 6
