@@ -48,7 +48,7 @@ def mongodb_uri(deployment):
 
 @pytest.fixture
 def client(mongodb_uri):
-    with MongoClient(mongodb_uri) as client:
+    with MongoClient(mongodb_uri, heartbeatFrequencyMS=500) as client:
         yield client
 
 
