@@ -60,6 +60,7 @@ class GridOut(storage.FileProperties, io.IOBase):
         self._position = 0
         self._chunk = b""  # received bytes that the application has not read yet
         self._cursor: Cursor[Value] | None = None  # the cursor over the following chunks
+        self._next_number: int  # the number of the chunk that the cursor returns next
         self._read_ahead_limits: tuple[int, int] | None = None
 
     def open(self) -> None:
@@ -252,7 +253,7 @@ class GridOut(storage.FileProperties, io.IOBase):
         except BaseException:
             self._drop_cursor()  # the next call opens a new cursor at the same chunk
             raise
-        self._next_number = number + 1  # the number of the chunk that follows the received chunk
+        self._next_number = number + 1
         return chunk
 
     def _check_end(self) -> None:

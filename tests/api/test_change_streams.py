@@ -32,7 +32,6 @@ from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer, cursor_reply, hold_reply
 from tests.support.wait import eventually
 
-STEPDOWN_ERROR = {"ok": 0, "code": 10107, "errmsg": "stepped down", "errorLabels": ["ResumableChangeStreamError"]}
 LABEL = {"errorLabels": ["ResumableChangeStreamError"]}
 STEPDOWN_ERROR = {"ok": 0, "code": 10107, "errmsg": "stepped down", **LABEL}
 

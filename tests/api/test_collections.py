@@ -64,10 +64,6 @@ def test_command_returns_error_reply_only_if_options_allow_error(
             assert isinstance(caught.value, NotPrimaryError if code == 10107 else OperationFailure)
 
 
-def test_collection_has_private_database_attribute_of_pymongo(client: MongoClient[Any]) -> None:
-    assert client.shop.orders._Collection__database == client.shop
-
-
 def test_client_attributes_describe_connected_server(client: MongoClient[Any]) -> None:
     assert client.address is not None
     host, port = client.address

@@ -4,7 +4,6 @@ interruptions.
 
 from __future__ import annotations
 
-import inspect
 import io
 import os
 import uuid
@@ -478,25 +477,6 @@ def test_codec_options_apply_without_registered_types(files_database):
     file = files.get(files.put(b"x", metadata={"raw": b"x"}))
     assert (file.read(), type(file.metadata), file.metadata) == (b"x", SON, {"raw": b"x"})
     assert file.upload_date.tzinfo is not None
-
-
-ARGUMENTS = {"file_id": 1, "filename": "f", "new_filename": "g", "source": b"x", "destination": io.BytesIO()}
-METHODS_WITH_SESSION = [
-    (kind, name, [ARGUMENTS[each] for each in inspect.signature(method).parameters if each in ARGUMENTS])
-    for kind in (GridFS, GridFSBucket)
-    for name, method in inspect.getmembers(kind, inspect.isfunction)
-    if not name.startswith("_") and "session" in inspect.signature(method).parameters
-]
-
-
-@pytest.mark.parametrize(("kind", "name", "arguments"), METHODS_WITH_SESSION)
-def test_method_uses_given_session(files_database, kind, name, arguments):
-    GridFSBucket(files_database).upload_from_stream_with_id(1, "f", b"x")
-    with files_database.client.start_session() as session:
-        pass
-    with pytest.raises(InvalidOperation, match="ended session"):
-        result = getattr(kind(files_database), name)(*arguments, session=session)
-        result.close() if isinstance(result, GridIn) else next(result)
 
 
 def test_invalid_argument_of_bucket_raises_error_with_its_name(bucket):

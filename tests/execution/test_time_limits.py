@@ -69,9 +69,9 @@ def test_command_of_iteration_time_limit_has_no_max_time(server: ScriptedServer,
 
 def test_timeout_mode_determines_limited_object_or_raises(scripted_client: Client) -> None:
     executor = scripted_client._executor.for_operation(5000, None)
-    for mode, one, tailable, writes in (("iteration", True, True, False), ("cursor_lifetime", False, False, True)):
-        assert limits_each_iteration(mode, executor, tailable=False) is one
-        assert limits_each_iteration(mode, executor, tailable=tailable, writes=writes) is one
+    for mode, result, tailable, writes in (("iteration", True, True, False), ("cursor_lifetime", False, False, True)):
+        assert limits_each_iteration(mode, executor, tailable=False) is result
+        assert limits_each_iteration(mode, executor, tailable=tailable, writes=writes) is result
         with pytest.raises(ConfigurationError, match=r"tailable cursor has no end|pipeline .* has no iteration"):
             limits_each_iteration(mode, executor, tailable=not tailable, writes=not writes)
 

@@ -53,12 +53,12 @@ def test_pools_view_omits_columns_on_narrow_terminal() -> None:
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.title)
 def test_view_has_rows_of_all_processes_and_clients(view: View) -> None:
-    one = client(
+    full_client = client(
         servers=[SERVER, {**SERVER, "address": "h:2"}],
         retries={**client()["retries"], "tokens": 1000.0},
         **{name: [entry] * 2 for name, entry in (("operations", OPERATION), ("slow", SLOW_ENTRY), ("history", EVENT))},
     )
-    shown = view_cells(view, state(one, one), state(one, process=13))
+    shown = view_cells(view, state(full_client, full_client), state(full_client, process=13))
     if view is SERVERS:
         assert [(row[0], *row[3:5]) for row in shown] == [("h:1", "3", "12"), ("h:2", "3", "12")]
     else:
