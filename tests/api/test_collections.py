@@ -14,6 +14,7 @@ from gmongo._background import LongWork
 from gmongo.collection import Collection
 from gmongo.errors import CollectionInvalid, NotPrimaryError, OperationFailure, PyMongoError
 from gmongo.read_concern import ReadConcern
+from tests.support.cases import with_cases
 from tests.support.server import ScriptedServer
 
 from .recording import Recording
@@ -40,17 +41,7 @@ def test_command_sends_read_and_write_concern_unless_default(recording: Recordin
 
 
 @pytest.mark.parametrize("code", [59, 10107])
-@pytest.mark.parametrize(
-    ("options", "returns_reply"),
-    [
-        ({}, False),
-        ({"check": False}, True),
-        ({"allowable_errors": [59, 10107]}, True),
-        ({"allowable_errors": ["no luck"]}, True),
-        ({"allowable_errors": [58, "luck"]}, False),
-        ({"allowable_errors": []}, False),
-    ],
-)
+@with_cases
 def test_command_returns_error_reply_only_if_options_allow_error(
     code: int, options: dict[str, Any], returns_reply: bool
 ) -> None:

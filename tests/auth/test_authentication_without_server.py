@@ -11,6 +11,7 @@ import pytest
 from gmongo.cmap import handshake
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.handshake import Authentication
+from tests.support.cases import with_cases
 
 
 class AuthenticationSetup:
@@ -61,17 +62,7 @@ def test_first_authentication_extends_connect_timeout_except_for_arbiter(is_arbi
     assert setup.authentication.hello_fields() is setup.login.hello_fields.return_value
 
 
-@pytest.mark.parametrize(
-    ("operation_timeout", "connect_timeout", "machine_limit", "human_limit"),
-    [
-        (None, None, None, None),
-        (None, 5.0, 65.0, 65.0),
-        (2.0, 5.0, 2.0, 62.0),
-        (9.0, 5.0, 9.0, 65.0),
-        (90.0, 5.0, 65.0, 65.0),
-        (9.0, None, 9.0, 69.0),
-    ],
-)
+@with_cases
 @pytest.mark.parametrize("is_human", [False, True])
 def test_shorter_of_operation_and_connect_timeout_limits_reauthentication(
     recorded_limits: list[Any],

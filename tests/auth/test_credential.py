@@ -136,15 +136,7 @@ def test_empty_username_raises_and_empty_password_is_accepted_except_for_aws(
     assert credential is not None and credential.password == ("" if MECHANISM_RULES[mechanism][1] is True else None)
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "properties"),
-    [
-        ("GSSAPI", ("SERVICE_NAME", "SERVICE_REALM", "SERVICE_HOST")),
-        ("MONGODB-AWS", ("AWS_SESSION_TOKEN",)),
-        ("PLAIN", ()),
-        ("SCRAM-SHA-256", ()),
-    ],
-)
+@with_cases
 def test_property_of_other_mechanism_raises_configuration_error(mechanism: str, properties: tuple[str, ...]) -> None:
     for name in ("SERVICE_NAME", "SERVICE_REALM", "SERVICE_HOST", "AWS_SESSION_TOKEN", "ENVIRONMENT", "TOKEN_RESOURCE"):
         options = {"authmechanism": mechanism, "authmechanismproperties": {name: "x"}}

@@ -20,17 +20,10 @@ from gmongo.auth import http
 from gmongo.auth.http import request, request_json
 from gmongo.errors import OperationFailure
 from tests.auth.endpoints import Endpoint
+from tests.support.cases import with_cases
 
 
-@pytest.mark.parametrize(
-    ("url", "address"),
-    [
-        ("http://h.example/p", ("h.example", 80)),
-        ("https://h.example/p", ("h.example", 443)),
-        ("http://h.example:81/p", ("h.example", 81)),
-        ("https://h.example:81/p", ("h.example", 81)),
-    ],
-)
+@with_cases
 @pytest.mark.parametrize(("error", "reason"), [(OSError("no way"), "no way"), (OSError(), "OSError")])
 def test_url_scheme_selects_default_port(
     monkeypatch: pytest.MonkeyPatch, url: str, address: tuple[str, int], error: OSError, reason: str

@@ -164,15 +164,7 @@ class FixedResultCallback(OIDCCallback):
         return self.result
 
 
-@pytest.mark.parametrize(
-    ("result", "error_class", "message"),
-    [
-        (KeyError("mine"), KeyError, "mine"),
-        (None, ValueError, "must return an OIDCCallbackResult with an access token, not NoneType"),
-        (OIDCCallbackResult(7), ValueError, "must return an OIDCCallbackResult with an access token"),
-        (OIDCCallbackResult("t", -1), ValueError, "must not return a negative lifetime: -1"),
-    ],
-)
+@with_cases
 def test_error_or_invalid_result_of_oidc_callback_raises_error(server, result, error_class, message):
     with (
         oidc_client(server, {"OIDC_CALLBACK": FixedResultCallback(result)}) as client,

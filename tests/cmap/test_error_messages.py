@@ -24,18 +24,11 @@ from gmongo.errors import (
 )
 from gmongo.testing import VirtualTime
 from tests.cmap.harness import make_pool
+from tests.support.cases import with_cases
 from tests.support.server import ScriptedServer, send_no_reply
 
 
-@pytest.mark.parametrize(
-    ("options", "timeout_of_block", "source"),
-    [
-        ({"socketTimeoutMS": 50}, None, "50 ms: socketTimeoutMS"),
-        ({"timeoutMS": 50}, None, "rest of the limit of 50 ms (timeoutMS)"),
-        ({}, 0.05, "rest of the limit of 50 ms (gmongo.timeout)"),
-        ({"socketTimeoutMS": 50_000}, 0.05, "rest of the limit of 50 ms (gmongo.timeout)"),
-    ],
-)
+@with_cases
 @pytest.mark.parametrize("operation", ["command", "find_one", "next_batch"])
 def test_timeout_error_of_operation_names_option(
     options: dict[str, Any], timeout_of_block: float | None, source: str, operation: str

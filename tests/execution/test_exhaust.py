@@ -17,6 +17,7 @@ from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, Pro
 from gmongo.testing import Deployment
 from tests.execution.harness import count_open_cursors, no_connection_or_session_in_use
 from tests.hostile.callback_server import EXHAUST_ALLOWED, MORE_TO_COME, CallbackServer, hello, message
+from tests.support.cases import with_cases
 from tests.support.fail_points import fail
 from tests.support.wait import eventually
 
@@ -195,17 +196,7 @@ def test_exhaust_cursor_with_encryption_raises_invalid_operation(client: Any, mo
         next(client.db.c.find(cursor_type=EXHAUST))
 
 
-@pytest.mark.parametrize(
-    ("start_deployment", "version", "expected", "get_more_count"),
-    [
-        (Deployment.standalone, "4.4", list(range(10)), 1),
-        (Deployment.standalone, "8.0", list(range(10)), 1),
-        (Deployment.sharded, "7.0", "InvalidOperation", 0),
-        (Deployment.sharded, "7.1", list(range(10)), 1),
-        (Deployment.load_balanced, "7.0", list(range(10)), 3),
-        (Deployment.load_balanced, "7.1", list(range(10)), 1),
-    ],
-)
+@with_cases
 def test_exhaust_support_depends_on_server_version_and_topology(
     connect: Any, start_deployment: Any, version: str, expected: Any, get_more_count: int
 ) -> None:

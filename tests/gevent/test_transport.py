@@ -20,6 +20,7 @@ from gmongo.wire.connect import connect
 from gmongo.wire.message import OP_MSG
 from gmongo.wire.race import Race
 from gmongo.wire.transport import Transport, TransportError
+from tests.support.cases import with_cases
 from tests.support.refused_connections import refused_port
 
 
@@ -139,15 +140,7 @@ RESET = ConnectionResetError(errno.ECONNRESET, "reset")
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(
-    "script",
-    [
-        {"send": [BlockingIOError()]},
-        {"send": [BlockingIOError(), BlockingIOError()]},
-        {"recv": [BlockingIOError()], "recv_into": [BlockingIOError()]},
-        {"send": [BlockingIOError()], "recv": [BlockingIOError()], "recv_into": [BlockingIOError()]},
-    ],
-)
+@with_cases
 def test_socket_operation_is_retried_after_blocking_io_error(transport_and_peer, method, script):
     transport, peer = transport_and_peer
     transport._socket = ScriptedSocket(transport._socket, **script)

@@ -206,11 +206,7 @@ def test_session_timeout_is_shortest_timeout_of_data_bearing_servers(minutes: An
     assert topology_with_arbiter.logical_session_timeout_minutes == minutes[0]
 
 
-@pytest.mark.parametrize(
-    ("versions", "error"),
-    [((0, 7), "reports wire version 7, but this version of gmongo requires at least 8 (MongoDB 4.2)."), ((0, 8), None),
-     ((30, 40), "requires wire version 30, but this version of gmongo only supports up to 29."), ((29, 29), None)],
-)  # fmt: skip
+@with_cases
 def test_unsupported_wire_version_raises_error_that_names_server(versions: tuple[int, int], error: Any) -> None:
     topology = topology_with(member_description("a", minWireVersion=versions[0], maxWireVersion=versions[1]))
     assert topology.compatibility_error == (error and f"Server at a:27017 {error}")

@@ -23,6 +23,7 @@ from gmongo.options import srv
 from gmongo.options.srv import lookup
 from gmongo.sdam.srv_monitor import SrvMonitor
 from tests.spec.dns_records import DOMAIN, LOCAL_HOST, add_all_records
+from tests.support.cases import with_cases
 from tests.support.dns import Host, Network
 from tests.support.greenlets import living_greenlets
 from tests.support.recorder import Recorder
@@ -114,11 +115,7 @@ def ports_of(client: Client) -> list[int]:
 # Prose tests 1 to 5
 
 
-@pytest.mark.parametrize(
-    "ports",
-    [[27017, 27018, 27019], [27017], [27017, 27019], [27019], [27019, 27020]],
-    ids=["1 host added", "2 host removed", "3 host replaced", "4 both hosts replaced by one", "5 both hosts replaced"],
-)
+@with_cases
 def test_changed_srv_records_change_servers_of_topology(
     connect: Any, network: Network, mongoses: Any, polling_timer: PollingTimer, ports: list[int]
 ) -> None:

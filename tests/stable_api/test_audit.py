@@ -96,18 +96,7 @@ def test_remark_on_each_command_alias_has_advice() -> None:
             assert remark.advice.startswith(advice)
 
 
-@pytest.mark.parametrize(
-    ("command", "remark"),
-    [
-        ({"find": "c", "filter": {"$text": {}}}, ("operator $text", "text indexes are not in API version 1")),
-        (
-            {"aggregate": "c", "pipeline": [{"$collStats": {"x": 1}}]},
-            ("stage $collStats with x", "only count is in API version 1"),
-        ),
-        ({"find": "c", "sort": {"a": {"$meta": "textScore"}}}, ("operator $meta: textScore", "")),
-        ({"find": "c", "max": {}}, ("parameter max", "")),
-    ],
-)
+@with_cases
 def test_audit_remark_names_part_and_reason(command: dict[str, Any], remark: tuple[str, str]) -> None:
     name = next(iter(command))
     assert [*remarks_on(name, command)] == [Remark(Verdict.OUTSIDE, name, *remark)]

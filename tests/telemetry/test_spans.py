@@ -23,6 +23,7 @@ from gmongo._telemetry.text import error_attributes, error_type_of, query_text
 from gmongo.execution.operation_trace import OperationTrace, Phase
 from gmongo.monitoring import ConnectionCreatedEvent
 from gmongo.testing import Deployment
+from tests.support.cases import with_cases
 from tests.support.fail_points import fail
 from tests.support.listeners import ForwardingPoolListener
 from tests.support.server import ScriptedServer
@@ -381,18 +382,7 @@ def test_missing_opentelemetry_package_raises_for_option_and_warns_for_variable(
         assert MongoClient(connect=False)._executor.observers is None
 
 
-@pytest.mark.parametrize(
-    ("tracing", "message"),
-    [
-        (True, "tracing must be a mapping with any of the keys enabled, query_text_max_length, tracer_provider"),
-        ({"enable": True}, "no other keys than enabled, query_text_max_length, tracer_provider"),
-        ({"enabled": "yes"}, "enabled is True or False"),
-        ({"query_text_max_length": -1}, "query_text_max_length is 0 or above"),
-        ({"query_text_max_length": "1"}, "query_text_max_length is an integer"),
-        ({"query_text_max_length": True}, "query_text_max_length is an integer"),
-        ({"tracer_provider": 1}, "tracer_provider has the method get_tracer"),
-    ],
-)
+@with_cases
 def test_invalid_tracing_option_raises_error(tracing: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=rf"{message}(?!\w)"):
         MongoClient(connect=False, tracing=tracing)
@@ -441,15 +431,7 @@ def test_failed_command_adds_error_attributes_and_event_to_span(
 
 
 @pytest.mark.parametrize("is_recording", [False, True])
-@pytest.mark.parametrize(
-    ("seconds", "connecting", "error", "expected"),
-    [
-        (0.0009, 0.0, None, None),
-        (0.001, 0.0, None, {"gmongo.wait.duration": 0.001}),
-        (0.0, 0.5, None, {"gmongo.wait.duration": 0.0, "gmongo.wait.connecting": 0.5}),
-        (0.0, 0.0, KeyError(), {"gmongo.wait.duration": 0.0, "error.type": "KeyError"}),
-    ],
-)
+@with_cases
 def test_wait_of_at_least_one_millisecond_or_failed_wait_adds_span_event(
     is_recording: bool, seconds: float, connecting: float, error: Any, expected: Any
 ) -> None:

@@ -29,6 +29,7 @@ from gmongo.wire.ocsp.messages import Request
 from gmongo.wire.ocsp.verifier import Verifier
 from gmongo.wire.openssl import _describe_name_mismatch
 from gmongo.wire.transport import TransportError
+from tests.support.cases import with_cases
 from tests.support.ocsp import (
     DAY,
     GOOD,
@@ -105,18 +106,7 @@ RELAXED_OPTIONS = [{"tlsInsecure": True}, {"tlsAllowInvalidCertificates": True}]
 
 @pytest.mark.parametrize("by_delegate", [False, True], ids=["issuer", "delegate"])
 @pytest.mark.parametrize("key_type", ["ecdsa", "rsa"])
-@pytest.mark.parametrize(
-    ("server_staples", "has_must_staple", "status", "is_accepted"),
-    [
-        pytest.param(True, True, GOOD, True, id="1: valid, stapled"),
-        pytest.param(True, True, REVOKED, False, id="2: revoked, stapled"),
-        pytest.param(False, False, GOOD, True, id="3: valid, not stapled"),
-        pytest.param(False, False, REVOKED, False, id="4: revoked, not stapled"),
-        pytest.param(False, False, None, True, id="soft failure: no responder"),
-        pytest.param(False, True, REVOKED, False, id="malicious 1: must staple, revoked"),
-        pytest.param(False, True, None, False, id="malicious 2: must staple, no responder"),
-    ],
-)
+@with_cases
 def test_client_accepts_or_rejects_certificate_as_test_plan_states(
     tmp_path, authorities, responder, key_type, by_delegate, server_staples, has_must_staple, status, is_accepted
 ):

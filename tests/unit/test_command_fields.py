@@ -214,16 +214,7 @@ def test_deadline_combines_timeout_and_surrounding_limit(
         assert executor.has_limit is (deadline is not None)
 
 
-@pytest.mark.parametrize(
-    ("timeout", "surrounding_deadline", "deadline"),
-    [
-        (2000, None, 1002.0),
-        (2000, 1001.0, 1001.0),
-        (2000, 1003.0, 1002.0),
-        (0, 1001.0, 1001.0),
-        (0, None, inf),
-    ],
-)
+@with_cases
 def test_timeout_of_one_operation_never_exceeds_surrounding_limit(
     timeout: float, surrounding_deadline: Any, deadline: float
 ) -> None:

@@ -18,6 +18,7 @@ from gmongo.cmap.pool import Pool
 from gmongo.cmap.pool_settings import ConnectionSettings, PoolSettings
 from gmongo.cmap.pool_state import PoolState, StateMachine
 from gmongo.errors import InvalidOperation
+from tests.support.cases import with_cases
 
 
 def test_greenlet_name_shows_state_and_function() -> None:
@@ -57,21 +58,7 @@ def test_pin_in_use_rejects_other_greenlet() -> None:
     gevent.spawn(pin.check_free).get()
 
 
-@pytest.mark.parametrize(
-    ("options", "state", "remaining_backoff", "next_pause"),
-    [
-        ((10.0, None), PoolState.READY, 0.0, 10.0),
-        ((10.0, None), PoolState.PAUSED, 0.0, 10.0),
-        ((10.0, 5.0), PoolState.READY, 0.0, 5.0),
-        ((10.0, 0.01), PoolState.READY, 0.0, 0.1),
-        ((10.0, 20.0), PoolState.READY, 0.0, 10.0),
-        ((10.0, 5.0), PoolState.READY, 2.0, 2.0),
-        ((10.0, None), PoolState.READY, 20.0, 10.0),
-        ((0.0, None), PoolState.READY, 0.0, 0.0),
-        ((-1.0, None), PoolState.READY, 0.0, None),
-        ((10.0, None), PoolState.CLOSED, 0.0, None),
-    ],
-)
+@with_cases
 @pytest.mark.parametrize("needs_connection", [False, True])
 def test_background_run_removes_perished_connections_and_populates_pool(
     monkeypatch: pytest.MonkeyPatch,

@@ -87,22 +87,7 @@ def test_only_listed_data_classes_are_mutable() -> None:
             raise AssertionError(f"{name}.{field.name} can be changed")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "gmongo.encryption_options:RangeOpts",
-        "gmongo.engines.client_bulk:ClientBulk",
-        "gmongo.engines.collection_bulk:_Run",
-        "gmongo.engines.cursor_killer:CursorResources",
-        "gmongo.engines.read_ahead:ReadAhead",
-        "gmongo.engines.server_cursor:ServerCursor",
-        "gmongo.events.delivery:_GreenletEvents",
-        "gmongo.execution.operation_trace:OperationTrace",
-        "gmongo.execution.sessions:SessionState",
-        "gmongo.execution.transaction:Transaction",
-        "gmongo.wire.openssl:Session",
-    ],
-)
+@with_cases
 def test_representation_of_internal_state_shows_no_content(name: str) -> None:
     """Check classes with documents or TLS secrets, because error reports show local variables."""
     assert data_classes()[name].__repr__ is object.__repr__

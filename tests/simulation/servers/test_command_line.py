@@ -15,6 +15,7 @@ from pymongo.errors import OperationFailure
 from gmongo.testing import DeploymentProcess
 from gmongo.testing.__main__ import main
 from tests.simulation.servers.primaries import await_another_primary
+from tests.support.cases import with_cases
 
 pytestmark = pytest.mark.long
 
@@ -132,16 +133,7 @@ def test_program_ends_at_signal_or_end_of_input(ending):
         assert process.wait(10) == 0
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--version", "1.0"],
-        ["--user", "nameless"],
-        ["--standalone", "--sharded", "2"],
-        ["--compressors", "rar"],
-        ["--parameter", "a"],
-    ],
-)
+@with_cases
 def test_invalid_argument_prints_error_with_reason(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         main(arguments)

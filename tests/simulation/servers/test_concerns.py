@@ -12,6 +12,7 @@ import pytest
 from gmongo.testing import Deployment
 from gmongo.wire.message import EXHAUST_ALLOWED
 from tests.simulation.servers.wire_client import WireClient, standalone_client
+from tests.support.cases import with_cases
 
 
 def insert_command(**concern):
@@ -149,13 +150,7 @@ def test_connections_above_rate_limit_are_closed(virtual_standalone):
         assert third.server_closes_connection()
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "buildInfo", "connectionStatus", "currentOp", "fsync", "getCmdLineOpts", "hostInfo",
-        "listCommands", "logRotate", "ping", "serverStatus", "whatsmyuri"
-    ]
-)  # fmt: skip
+@with_cases
 def test_diagnostic_commands_succeed(client, command):
     assert client.run({command: 1})["ok"] == 1
 

@@ -11,6 +11,7 @@ from bson import Binary, Int64
 
 from gmongo.testing import CommandError, Deployment, DeploymentThread
 from tests.simulation.servers.wire_client import WireClient
+from tests.support.cases import with_cases
 
 LSID = {"id": Binary(bytes(16), 4)}
 INSERT = {"insert": "c", "documents": [{"x": 1}]}
@@ -214,16 +215,7 @@ def test_set_fail_point_configures_members(deployment, client):
         deployment.set_fail_point("noSuchFailPoint")
 
 
-@pytest.mark.parametrize(
-    ("command", "code"),
-    [
-        ({"configureFailPoint": "other", "mode": "alwaysOn"}, 115),
-        ({"configureFailPoint": "failCommand", "mode": "sometimes", "data": {"failCommands": []}}, 2),
-        ({"configureFailPoint": "failCommand", "mode": {"times": -1}, "data": {"failCommands": []}}, 9),
-        ({"configureFailPoint": "failCommand", "mode": "alwaysOn", "data": {"failCommands": [], "surplus": 1}}, 9),
-        ({"configureFailPoint": "failCommand", "mode": "alwaysOn", "data": {"failCommands": "ping"}}, 9),
-    ],
-)
+@with_cases
 def test_invalid_fail_point_is_refused(client, command, code):
     assert client.run(command)["code"] == code
 
@@ -251,23 +243,7 @@ def test_max_time_always_time_out_fails_only_commands_with_max_time_ms(client):
     assert client.run({"ping": 1})["ok"] == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ("failCommand", "alwaysOn", {"failCommands": ["inserts"], "errorCode": 91}),
-            "contains the unknown command 'inserts' (did you mean 'insert'?)",
-        ),
-        (("failCommand", "alwaysOn", {"failCommands": ["zzz"]}), "contains the unknown command 'zzz'"),
-        (
-            ("failCommand", "alwaysOn", {"failCommand": ["insert"]}),
-            "failCommand has no field 'failCommand' (did you mean 'failCommands'?)",
-        ),
-        (("failCommands",), "'failCommands' (did you mean 'failCommand'?)"),
-        (("failCommand", {"failCommands": ["find"]}, {"times": 1}), "fail point mode {'failCommands': ['find']} is"),
-        (("failGetMoreAfterCursorCheckout", "alwaysOn", {"x": 1}), "no field 'x', only closeConnection, errorCode"),
-    ],
-)
+@with_cases
 def test_error_of_wrong_fail_point_contains_nearest_valid_name(arguments, message):
     with Deployment.standalone() as deployment, pytest.raises(CommandError, match=re.escape(message)):
         deployment.set_fail_point(*arguments)

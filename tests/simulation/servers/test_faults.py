@@ -13,6 +13,7 @@ from gevent import socket
 from gmongo.testing import Deployment
 from gmongo.testing.simulation import command_log
 from tests.simulation.servers.wire_client import WireClient
+from tests.support.cases import with_cases
 from tests.support.greenlets import living_greenlets
 from tests.support.wait import eventually
 
@@ -196,11 +197,7 @@ def test_unacknowledged_request_has_no_reply(client):
     assert client.run({"hello": 1})["ok"] == 1
 
 
-@pytest.mark.parametrize(
-    ("fault", "arguments"),
-    [("delay", (-1,)), ("delay", ("x",)), ("drop_after", ("x",)), ("drop_after", (1.5,)), ("drop_after", (1, 5)),
-     ("garbage", (5,)), ("step_down", (-1,))]
-)  # fmt: skip
+@with_cases
 def test_invalid_fault_argument_raises_value_error(member, fault, arguments):
     with pytest.raises(ValueError, match=r"which is not (a nonnegative (whole )?number|the name of a command)"):
         getattr(member, fault)(*arguments)

@@ -22,6 +22,7 @@ from tests.simulation.fields.cases import random_cases
 from tests.simulation.fields.compare import Client
 from tests.simulation.servers.wire_client import WireClient
 from tests.simulation.store.shell import replica_set
+from tests.support.cases import with_cases
 
 VALUES = [
     None, True, 0, -1, 1.5, float("nan"), "a", "$a", "", {}, [], {"a": 1}, {"$a": 1}, [1, "a"], Int64(5),
@@ -41,15 +42,7 @@ def test_malformed_command_returns_no_internal_error(seed):
             deployment.set_fail_point("failCommand", "off")
 
 
-@pytest.mark.parametrize(
-    ("command", "code"),
-    [
-        ({"createUser": {}, "pwd": "x", "roles": []}, 115),
-        ({"dropUser": {}}, 115),
-        ({"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": b"n,,n=u,r=abc", "options": 1}, 115),
-        ({"count": "c", "skip": 1e20}, None),
-    ],
-)
+@with_cases
 def test_command_with_unusual_value_returns_expected_code(command, code):
     with Deployment.replica_set(members=1) as deployment, WireClient(deployment.members[0].address) as client:
         assert client.run(command, "admin").get("code") == code

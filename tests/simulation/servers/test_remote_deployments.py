@@ -24,6 +24,7 @@ from gmongo.testing import CommandError, Deployment, DeploymentProcess, Deployme
 from gmongo.testing.simulation.member import Member
 from gmongo.testing.simulation.network import Network
 from tests.simulation.servers.primaries import await_another_primary
+from tests.support.cases import with_cases
 
 pytestmark = pytest.mark.long
 
@@ -275,17 +276,7 @@ def test_ssl_context_as_tls_of_process_raises_value_error():
 
 
 @pytest.mark.parametrize("remote_class", REMOTE_CLASSES)
-@pytest.mark.parametrize(
-    ("kind", "settings", "message"),
-    [
-        ("standalone", {"version": "1.0"}, r"version '1\.0'"),
-        ("replica_set", {"members": 0}, "no member that can be primary"),
-        ("replica_set", {"members": 2, "priorities": (1, 1, 1)}, "at most one item per member"),
-        ("replica_set", {"election_delay": -1}, "election_delay is at least 0"),
-        ("sharded", {"mongos": 0}, "at least one member"),
-        ("sharded", {"compressors": ["rar"]}, "rar"),
-    ],
-)
+@with_cases
 def test_invalid_setting_raises_value_error_before_start(remote_class, kind, settings, message):
     with pytest.raises(ValueError, match=message):
         getattr(remote_class, kind)(**settings)

@@ -6,6 +6,7 @@ import gevent
 import pytest
 
 from gmongo.testing.command import CommandError
+from tests.support.cases import with_cases
 
 from .shell import replica_set, standalone
 
@@ -73,19 +74,7 @@ def test_update_description_lists_changed_fields_and_truncated_arrays(shell):
     assert second["truncatedArrays"] == [{"field": "a", "newSize": 2}]
 
 
-@pytest.mark.parametrize(
-    ("change", "path"),
-    [
-        ({"$pop": {"a": 1}}, "a"),
-        ({"$pull": {"a": 3}}, "a"),
-        ({"$pullAll": {"b.0.c": [7]}}, "b.0.c"),
-        ({"$addToSet": {"a": 4}}, "a"),
-        ({"$push": {"a": {"$each": [4], "$slice": 9}}}, "a"),
-        ({"$push": {"a": {"$each": [4], "$position": 9}}}, "a"),
-        ({"$push": {"a": 4}}, "a.3"),
-        ({"$push": {"b.0.c": {"$each": [8]}}}, "b.0.c.2"),
-    ],
-)
+@with_cases
 def test_update_description_has_whole_array_except_after_append(shell, change, path):
     # After most array operators, a server writes the whole array to the oplog
     # (``array_culling_node.cpp``, ``pop_node.cpp``, ``addtoset_node.cpp``). After an append, the
@@ -218,16 +207,7 @@ def test_events_of_transaction_appear_at_commit(shell):
     assert [one["documentKey"]["_id"] for one in ChangeStream(shell, "c", resumeAfter=first["_id"]).first_batch] == [3]
 
 
-@pytest.mark.parametrize(
-    ("options", "code"),
-    [
-        ({"foo": 1}, 40415),
-        ({"showSystemEvents": True}, 115),
-        ({"fullDocument": "foo"}, 115),
-        ({"resumeAfter": {"_data": "x"}, "startAfter": {"_data": "x"}}, 115),
-        ({"allChangesForCluster": True}, 115),
-    ],
-)
+@with_cases
 def test_invalid_option_of_change_stream_is_refused(shell, options, code):
     assert error_code_of(ChangeStream, shell, "c", **options) == code
 

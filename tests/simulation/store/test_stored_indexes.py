@@ -8,6 +8,7 @@ import pytest
 
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.planning import select_plan
+from tests.support.cases import with_cases
 
 from .shell import replica_set, standalone
 
@@ -72,27 +73,7 @@ def count_examined_records(shell, query, collation=None):
     return len(collection.records) if plan is None else len(set(plan.keys()))
 
 
-@pytest.mark.parametrize(
-    ("keys", "options", "query", "record_count"),
-    [
-        ({"a": 1}, {}, {"a": 5}, 1),
-        ({"a": -1}, {}, {"a": {"$in": [5, 6, 50]}}, 2),
-        ({"a": 1}, {}, {"a": {"$gt": 5, "$lte": 8}}, 3),
-        ({"a": 1}, {}, {"a": {"$gte": 18}}, 2),
-        ({"a": 1}, {}, {"$and": [{"a": {"$lt": 3}}, {"b": 1}]}, 3),
-        ({"a": 1}, {}, {"a": {"$in": []}}, 0),
-        ({"b": 1, "a": 1}, {}, {"b": 1}, 10),
-        ({"a": 1}, {"sparse": True}, {"a": 5}, 1),
-        ({"s": 1}, {"collation": {"locale": "en"}}, {"s": "5"}, 20),
-        ({"a": 1}, {"collation": {"locale": "en"}}, {"a": 5}, 1),
-        ({"a": 1}, {"partialFilterExpression": {"a": {"$gt": 10}}}, {"a": 5}, 20),
-        ({"a": 1}, {"hidden": True}, {"a": 5}, 20),
-        ({"a": "hashed"}, {}, {"a": 5}, 20),
-        ({"a": 1}, {}, {"a": None}, 20),
-        ({"a": 1}, {}, {"$or": [{"a": 5}]}, 20),
-        ({"a": 1}, {}, {"b": 5}, 20),
-    ],
-)
+@with_cases
 def test_query_examines_all_records_unless_query_can_use_index(keys, options, query, record_count):
     shell = create_index(standalone(), keys, **options)
     shell.insert(*({"_id": n, "a": n, "b": n % 2, "s": str(n)} for n in range(20)))
