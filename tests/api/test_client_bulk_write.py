@@ -122,12 +122,13 @@ def test_timeout_property_is_true_after_write_concern_error_with_wtimeout(client
     assert not isinstance(caught.value, WriteConcernError)
 
 
-def test_message_size_includes_each_namespace_once():
+def test_message_size_includes_comment_and_each_namespace_once():
     long_names = [f"db.{letter * 1000}" for letter in "ab"]
     with server_with_limits(maxMessageSizeBytes=3000) as server, MongoClient(*server.address) as client:
         for names in (long_names[:1] * 8, long_names * 4):
             client.bulk_write([insert_model(name) for name in names])
-    assert [len(command["ops"]) for command in server.commands("bulkWrite")] == [8, *[1] * 8]
+        client.bulk_write([insert_model(text="x" * 500)] * 4, comment="x" * 500)
+    assert [len(command["ops"]) for command in server.commands("bulkWrite")] == [8, *[1] * 8, 2, 2]
 
 
 def test_namespace_numbers_begin_at_0_in_each_batch():

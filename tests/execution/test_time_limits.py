@@ -67,6 +67,15 @@ def test_command_of_iteration_time_limit_has_no_max_time(server: ScriptedServer,
     assert "maxTimeMS" not in server.commands("aggregate")[0]
 
 
+@pytest.mark.parametrize("awaits", [False, True])
+def test_only_awaiting_tailable_command_of_iteration_time_limit_has_max_time(
+    server: ScriptedServer, scripted_client: Client, awaits: bool
+) -> None:
+    server.replies["find"] = cursor_reply([])
+    scripted_client.db.cursor_command({"find": "c", "tailable": True, "awaitData": awaits}, timeout_ms=5000)
+    assert ("maxTimeMS" in server.commands("find")[0]) is awaits
+
+
 def test_timeout_mode_determines_limited_object_or_raises(scripted_client: Client) -> None:
     executor = scripted_client._executor.for_operation(5000, None)
     for mode, result, tailable, writes in (("iteration", True, True, False), ("cursor_lifetime", False, False, True)):
