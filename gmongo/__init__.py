@@ -86,7 +86,7 @@ def has_c() -> bool:
 def __getattr__(name: str) -> Any:
     """Import a public name or a public module at its first use, and set the name as an attribute of the package.
 
-    The late import saves time, because pytest imports this package in every run to load gmongo's plugin.
+    The late import saves time, because pytest imports this package in each run for gmongo's plugin.
     """
     from importlib import import_module
     from importlib.util import find_spec

@@ -44,7 +44,7 @@ class LongWork:
 
 
 def timer_delay(seconds: float) -> float:
-    """Return the larger of `seconds` and the minimum timer delay. libuv warns about shorter delays."""
+    """Return the larger of `seconds` and the minimum timer delay. libuv warns of shorter delays."""
     resolution: float = get_hub().loop.approx_timer_resolution
     return max(seconds, resolution if resolution >= _MILLISECOND else _MIN_LIBEV_DELAY)
 
@@ -124,7 +124,7 @@ class RestartingGreenlet:
     def __init__(self, work: Callable[..., None], *arguments: object) -> None:
         self._work = work
         self._arguments = arguments
-        self.ended = False  # True if no new greenlet starts: `work` has returned, or `stop` was called
+        self.ended = False  # True if no new greenlet starts: `work` returned, or `stop` was called
         self.greenlet = Greenlet(self._run, 0)
 
     def __repr__(self) -> str:

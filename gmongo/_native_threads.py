@@ -37,7 +37,7 @@ class _Job:
         _jobs.running.discard(self)
         try:
             self._watcher.send()
-        except Exception:  # if the loop has ended, libev raises ValueError, and libuv raises Exception
+        except Exception:  # if the loop ended, libev raises ValueError, and libuv raises Exception
             _jobs.watched.discard(self)
 
     def _resume_greenlet(self) -> None:

@@ -31,7 +31,7 @@ _SUCCESSORS = {
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most similar to `name`. Return None if no known name is similar."""
+    """Return the known name that is most similar to `name`. Return None if no name is similar."""
     import difflib  # imported here, because only error messages need difflib
 
     return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=_LOWEST_SIMILARITY)), None)
@@ -44,7 +44,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def no_such_method(owner: type, name: str) -> TypeError:
-    """Return the error for the call of an unknown attribute, which is a collection instead of a method."""
+    """Return the error for the call of an unknown attribute, which is a collection, not a method."""
     methods = (each for each in dir(owner) if each[0] != "_" and callable(getattr(owner, each)))
     if name in _SUCCESSORS:
         hint = f"; use {_SUCCESSORS[name]}"

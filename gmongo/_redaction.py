@@ -17,7 +17,7 @@ _MIN_LENGTH = 4  # a message may contain a shorter text by chance
 
 
 def redacted(reply: Document, secrets: object, public: Collection[object] = ()) -> Document:
-    """Return a copy of an error reply without unknown fields and without messages that quote a secret.
+    """Return a copy of an error reply without unknown fields and without messages that quote secrets.
 
     Return a successful reply unchanged.
 

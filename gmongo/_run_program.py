@@ -29,7 +29,7 @@ def run_program(is_module: bool, program: str, arguments: Sequence[str]) -> int:
             _run_module(program)
             return 0
         if not _IS_SAFE_PATH:
-            del sys.path[0]  # the current directory, which the interpreter has added for ``-m gmongo``
+            del sys.path[0]  # the current directory, which the interpreter added for ``-m gmongo``
         if not os.path.exists(program):
             raise SystemExit(f"{sys.executable}: can't open file {os.path.abspath(program)!r}: No such file")
         if get_importer(program) is not None:

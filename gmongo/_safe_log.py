@@ -15,7 +15,7 @@ def printable(text: str) -> str:
 
 
 def safely(log: Callable[..., None], *arguments: object, **options: object) -> None:
-    """Call a method of a logger. Suppress an exception of a log handler, but not GreenletExit and Timeout.
+    """Call a logger's method. Suppress an exception of a handler, but not GreenletExit and Timeout.
 
     If ``logging.raiseExceptions`` is set, print the exception, as log handlers do.
     """

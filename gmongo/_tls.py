@@ -51,7 +51,7 @@ def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
 
 
 class _Renewal:
-    """Callable that returns a new TLS context after a change of a certificate file, and otherwise None.
+    """Callable that returns a new TLS context after a certificate file changes, and otherwise None.
 
     While a changed file is invalid, the driver uses the last valid context, because tools may
     replace the files one by one.
@@ -74,7 +74,7 @@ class _Renewal:
             return None
 
     def _read_file_versions(self) -> list[tuple[int, int, int] | None]:
-        """Return the modification time, size and inode of each file, or None for an inaccessible file."""
+        """Return each file's modification time, size and inode, or None for an inaccessible file."""
         versions: list[tuple[int, int, int] | None] = []
         for path in self._files:
             try:

@@ -12,7 +12,7 @@ class TopologyType(NamedTuple):
 
     Specification: Server Discovery and Monitoring, "TopologyType".
 
-    :param Single: the number for one server: a standalone, or any server with ``directConnection=True``.
+    :param Single: the number for one server: a standalone or a server with ``directConnection=True``.
     :param ReplicaSetNoPrimary: the number for a replica set without a known primary.
     :param ReplicaSetWithPrimary: the number for a replica set with a known primary.
     :param Sharded: the number for the mongos servers of a sharded cluster.

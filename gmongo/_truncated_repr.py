@@ -34,7 +34,7 @@ class _DocumentPrefix:
     """Object that copies a document until the text of the copy has `length` characters."""
 
     def __init__(self, length: int) -> None:
-        self._missing_length = length  # number of missing characters of the text, without closing brackets
+        self._missing_length = length  # number of missing characters, without closing brackets
         self._depth = 0
 
     def copy(self, value: Value) -> Value:

@@ -30,7 +30,7 @@ class OIDCCallbackContext:
     :param username: the user name of the credential. The user name may be empty.
     :param version: the version of the callback interface, which is 1.
     :param refresh_token: the refresh token that the previous call of the callback returned; None by default.
-    :param idp_info: the information about the identity provider, for a human callback; None by default.
+    :param idp_info: the data about the identity provider, for a human callback; None by default.
     """
 
     timeout_seconds: float

@@ -59,7 +59,7 @@ class ChangeStream(Generic[DocumentType]):
     :param target: the collection, database or client to watch.
     :param pipeline: stages such as ``$match``. The stages must keep ``_id`` in each change. None adds no stages.
     :param full_document: ``"updateLookup"`` adds the current document to each update; ``"whenAvailable"`` and
-        ``"required"`` add the state of the document after the update (MongoDB 6.0). None adds no document.
+        ``"required"`` add the document's state after the update (MongoDB 6.0). None adds no document.
     :param resume_after: the resume token of a change; the stream starts after this change. None sets no token.
     :param max_await_time_ms: the maximum wait of the server for a change, in milliseconds; None means 1,000 ms.
     :param batch_size: the maximum number of changes in a batch; None lets the server choose.
@@ -76,7 +76,7 @@ class ChangeStream(Generic[DocumentType]):
         milliseconds. 0 means no limit, None uses the limit of the watched object. After a timeout, the next iteration
         resumes the stream. If changes are rare, the server's scan of the oplog may need a higher time limit.
     :raises TypeError: an option has the wrong type.
-    :raises ConfigurationError: `max_await_time_ms` is not less than the time limit of the operation.
+    :raises ConfigurationError: `max_await_time_ms` is not less than the operation's time limit.
     :raises OperationFailure: the server rejected the command, for example because the server is a standalone.
     """
 
@@ -185,7 +185,7 @@ class ChangeStream(Generic[DocumentType]):
         """Wait for the next change, and return the change. ``timeoutMS`` limits the wait.
 
         :raises StopIteration: the stream is closed, for example because the watched collection no longer exists.
-        :raises PyMongoError: the time limit elapsed, or the stream could not resume after another error.
+        :raises PyMongoError: the time limit elapsed, or the stream could not resume after an error.
         """
         outer_deadline = current_deadline()
         with until(self._executor.deadline()):
@@ -203,7 +203,7 @@ class ChangeStream(Generic[DocumentType]):
         :attr:`resume_token` can advance even if no change is available. An application can store
         the token after each call.
 
-        :raises PyMongoError: the time limit elapsed, or the stream could not resume after another error.
+        :raises PyMongoError: the time limit elapsed, or the stream could not resume after an error.
         """
         outer_deadline = current_deadline()
         with until(self._executor.deadline()):
@@ -257,7 +257,7 @@ class ChangeStream(Generic[DocumentType]):
         cursor = self._cursor
         if cursor is None or self._interrupted:
             cursor = self._resume()
-        self._interrupted = True  # after any exception in this method, the next call resumes the stream
+        self._interrupted = True  # after any exception here, the next call resumes the stream
         try:
             change = cursor.try_next_document()
         except PyMongoError as error:
@@ -435,7 +435,7 @@ class _Watched(Generic[Stream]):
         Specification: Change Streams, "Driver API".
 
         :raises TypeError: an option has the wrong type.
-        :raises ConfigurationError: `max_await_time_ms` is not less than the time limit of the operation.
+        :raises ConfigurationError: `max_await_time_ms` is not less than the operation's time limit.
         :raises OperationFailure: the server rejected the command, for example because the server is a standalone.
         """
         return self._stream_class(

@@ -121,7 +121,7 @@ class ClientOptions(InheritedOptions):
         return tuple(seeds), parsed_uri["database"], merged, parsed_uri["fqdn"]
 
     def _checked_credential(self, seeds: Sequence[Address], merged: Options) -> Credential | None:
-        """Check that the options and the seeds do not contradict each other, and return the credential."""
+        """Check that options and seeds do not contradict each other, and return the credential."""
         check_combination(merged, len(seeds), self.srv_hostname is not None)
         credential = credential_of(merged, self._username, self._password, self.default_database)
         if credential is not None and not client_values.tls_enabled(merged):
@@ -338,7 +338,7 @@ class ClientOptions(InheritedOptions):
     def _create_authenticator(self) -> Authenticator | None:
         if self.credential is None:
             return None
-        # Only a client with a credential imports the mechanisms, which import large modules such as http.
+        # Only clients with a credential import the mechanisms, which import large modules like http.
         from gmongo.auth.authenticator import Authenticator
 
         return Authenticator(self.credential)

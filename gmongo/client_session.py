@@ -146,7 +146,7 @@ class ClientSession:
 
     @property
     def cluster_time(self) -> Document | None:
-        """The newest cluster time that the session knows, or None (see :meth:`advance_cluster_time`)."""
+        """The session's newest cluster time, or None (see :meth:`advance_cluster_time`)."""
         return self._state.cluster_time
 
     @property
@@ -240,7 +240,7 @@ class ClientSession:
         )
 
     def commit_transaction(self, timeout_ms: float | None = None) -> None:
-        """Commit the transaction. After a failure, a second call finds out whether the commit succeeded.
+        """Commit the transaction. After a failure, a second call checks whether the commit succeeded.
 
         Specification: Transactions, "commitTransaction".
 
@@ -272,7 +272,7 @@ class ClientSession:
         max_commit_time_ms: int | None = None,
         timeout_ms: float | None = None,
     ) -> T:
-        """Run a function in a transaction, commit the transaction, and return the result of the function.
+        """Run a function in a transaction, commit the transaction, and return the function's result.
 
         ::
 
@@ -314,7 +314,7 @@ class ClientSession:
 
     @contextmanager
     def bind(self, end_session: bool = True) -> Iterator[ClientSession]:
-        """Make this session the default session of all operations of the client in the ``with`` block.
+        """Make this session the default session of all the client's operations in the ``with`` block.
 
         ::
 
@@ -328,7 +328,7 @@ class ClientSession:
             yield self
 
     def end_session(self) -> None:
-        """End the session, and abort a transaction in progress. Further calls of this method do nothing.
+        """End the session, and abort a transaction in progress. Further calls do nothing.
 
         :raises InvalidOperation: another greenlet runs an operation in the session.
         """
@@ -369,7 +369,7 @@ class ClientSession:
         self._end_session(error)
 
     def __del__(self) -> None:
-        # This method must not do I/O or switch greenlets. `_ending` is missing if the constructor failed.
+        # Do no I/O, and do not switch greenlets. `_ending` is missing if the constructor failed.
         ending = getattr(self, "_ending", None)
         if ending is not None and not self._state.has_ended:
             ending.end_in_background()

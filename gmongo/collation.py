@@ -77,13 +77,13 @@ class Collation:
 
     :param locale: an ICU locale such as ``"fr_CA"``, or ``"simple"`` for comparison of bytes.
     :param caseLevel: True includes case in the comparison at strength 1 or 2.
-    :param caseFirst: the order of upper case and lower case, as a value of :class:`CollationCaseFirst`.
+    :param caseFirst: the order of upper and lower case, as a value of :class:`CollationCaseFirst`.
     :param strength: the level of comparison, as a value of :class:`CollationStrength`.
     :param numericOrdering: True compares sequences of digits as numbers.
     :param alternate: the treatment of spaces and punctuation, as a value of :class:`CollationAlternate`.
     :param maxVariable: the characters to which ``"shifted"`` applies, as a value of :class:`CollationMaxVariable`.
     :param normalization: True converts strings to Unicode normal form before the comparison.
-    :param backwards: True compares accents from the end of the string, as in some French dictionaries.
+    :param backwards: True compares accents from the string's end, as in some French dictionaries.
     :param kwargs: further fields of the collation document, such as ``version`` in a document from a server.
     :raises TypeError: a parameter has the wrong type. The driver does not check the values, but the server does.
     """

@@ -77,7 +77,7 @@ _SON_CODEC_OPTIONS: CodecOptions[Value] = CodecOptions(document_class=SON)
 # The decorator adds descriptions of parameters from SHARED_PARAMETERS and Cursor to the docstrings of the methods.
 @describes_parameters(Cursor, SHARED_PARAMETERS)
 class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]], Generic[DocumentType]):
-    """A collection of a database. ``database.orders`` and ``database["orders"]`` return the collection.
+    """A collection of a database, returned by ``database.orders`` and ``database["orders"]``.
 
     An attribute access extends the name: ``database.orders.archive`` is ``database["orders.archive"]``. The
     constructor sends no command, except if `create` is True or `kwargs` is not empty.
@@ -87,7 +87,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ``currentOp``. Before MongoDB 4.4, a comment must be a string, and only some commands support a comment. Deletions
     and the ``find_one_and`` methods support a `hint` since MongoDB 4.4. :meth:`distinct` supports a `hint` since 7.1.
 
-    Each operation may raise these exceptions, in addition to the exceptions that its documentation lists:
+    Each operation may raise these exceptions, in addition to the exceptions in its documentation:
 
     - :class:`~gmongo.errors.ServerSelectionTimeoutError`: server selection found no suitable server within
       ``serverSelectionTimeoutMS`` (30 seconds by default).
@@ -98,7 +98,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
       :class:`~gmongo.errors.WriteConcernError`, the write has taken effect on the primary.
     - :class:`~gmongo.errors.InvalidOperation`: the client is closed, the client belongs to a different native thread
       than the caller, or the session is not usable.
-    - :class:`TypeError` or :class:`ValueError`: an argument is invalid, and the driver sent no command.
+    - :class:`TypeError` or :class:`ValueError`: an argument is invalid. The driver sent no command.
 
     Specifications: CRUD API, Index Management, Enumerating Indexes, Collection Management, Enumerating Collections.
 
@@ -282,7 +282,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param documents: a non-empty list or another iterable. :meth:`insert_one` describes the possible documents.
         :param ordered: True (the default) stops at the first error. False attempts all inserts, in any order.
         :returns: a result with the ``_id`` of each document that is not a raw document, in the order of the documents.
-        :raises TypeError: `documents` is not an iterable of mappings, or `documents` is an empty list.
+        :raises TypeError: `documents` is not an iterable of mappings, or is an empty list.
         :raises InvalidOperation: the iterable returned no document.
         :raises BulkWriteError: some inserts failed. `details` contains the errors and the number of inserted documents.
         :raises DocumentTooLarge: a document is larger than the server's maximum message size (48 MB).
@@ -293,7 +293,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         for document in with_checkpoints(documents):
             check_is_mapping("document", document)
             inserted_id = ensure_id(document)
-            # The result omits the _id of a raw document, because the driver does not decode raw documents.
+            # The result omits the _id of raw documents, which the driver does not decode.
             if inserted_id is not None or not isinstance(document, RawBSONDocument):
                 ids.append(inserted_id)
             elements.append(document)
@@ -384,7 +384,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :returns: a result with the numbers of matched and modified documents, and the ``_id`` of an inserted document.
         :raises ValueError: `replacement` begins with an update operator.
         :raises DuplicateKeyError: another document has an equal value in a unique index.
-        :raises WriteError: the server rejected the replacement, for example because the validation failed.
+        :raises WriteError: the server rejected the replacement, for example by document validation.
         """
         options = (upsert, collation, hint, None, sort)
         command_options = (bypass_document_validation, let, comment)
@@ -554,7 +554,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
     ) -> Cursor[DocumentType]:
-        """Return a cursor over the documents that match `filter`. The first iteration sends the query.
+        """Return a cursor over documents that match `filter`. The first iteration sends the query.
 
             >>> for note in notes.find({"tags": "a"}, sort=[("title", 1)], limit=10):
             ...     print(note["title"])
@@ -690,9 +690,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         comment: Value = None,
         **kwargs: Value,
     ) -> DocumentType | None:
-        """Replace the first document that matches `filter`, and return the original or the new document.
+        """Replace the first document that matches `filter`, and return the original or new document.
 
-        :returns: the document that `return_document` selects. If no document matches, the result is None,
+        :returns: the document that `return_document` selects. Without a match, the result is None,
             except after an upsert with :attr:`ReturnDocument.AFTER`.
         :raises ValueError: `replacement` begins with an update operator.
         :raises DuplicateKeyError: another document has an equal value in a unique index.
@@ -716,7 +716,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         comment: Value = None,
         **kwargs: Value,
     ) -> DocumentType | None:
-        """Update the first document that matches `filter`, and return the original or the new document.
+        """Update the first document that matches `filter`, and return the original or new document.
 
             >>> from gmongo import ReturnDocument
             >>> counters.find_one_and_update(
@@ -724,7 +724,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             ... )
             {'_id': 'orders', 'n': 1}
 
-        :returns: the document that `return_document` selects. If no document matches, the result is None,
+        :returns: the document that `return_document` selects. Without a match, the result is None,
             except after an upsert with :attr:`ReturnDocument.AFTER`.
         :raises ValueError: `update` is empty, or is a mapping that does not begin with an operator.
         :raises DuplicateKeyError: the updated document would violate a unique index.
@@ -799,7 +799,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param kwargs: ``maxTimeMS`` (in milliseconds), and further fields of the ``count`` command.
         :returns: the number of documents, which is 0 if the collection does not exist.
-        :raises ConfigurationError: `kwargs` contains ``session``. The method does not support sessions.
+        :raises ConfigurationError: `kwargs` contains ``session``, which the method does not support.
         """
         if "session" in kwargs:
             raise ConfigurationError("estimated_document_count does not support sessions")
@@ -947,7 +947,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         self._run_drop_command(command, session, comment)
 
     def drop_indexes(self, session: ClientSession | None = None, comment: Value = None, **kwargs: Value) -> None:
-        """Drop all indexes except the index on ``_id``. Do nothing if the collection does not exist."""
+        """Drop all indexes except the ``_id`` index. Do nothing if the collection does not exist."""
         self._run_drop_command({"dropIndexes": self._name, "index": "*", **kwargs}, session, comment)
 
     def list_indexes(
@@ -1069,7 +1069,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         if "pipeline" in kwargs:
             raise ConfigurationError("list_search_indexes() creates the pipeline; the option pipeline is not allowed")
         pipeline = [{"$listSearchIndexes": {} if name is None else {"name": name}}]
-        # Search indexes support no read concern. Call the `with_options` of Collection, because a subclass
+        # Search indexes support no read concern. Call Collection's `with_options`, because a subclass
         # may override the method with different parameters.
         without_read_concern: Collection[Value] = Collection.with_options(self, read_concern=ReadConcern())
         return without_read_concern.aggregate(pipeline, session, comment=comment, **kwargs)
@@ -1134,7 +1134,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         return hash((self._database, self._name))
 
     @property
-    # PyMongo's Collection has this private attribute, and subclasses in other libraries use the attribute.
+    # Subclasses in other libraries use this private attribute of PyMongo's Collection.
     def _Collection__database(self) -> Database[Value]:
         return self._database
 
@@ -1152,7 +1152,7 @@ def aggregate_cursor(
     decoding: CodecOptions[Value] | None = None,
     timeouts: tuple[float | None, str | None] = (None, None),
 ) -> CursorClass:
-    """Run a pipeline over a collection or a database, and return a cursor of the class `cursor_class`.
+    """Run a pipeline over a collection or database, and return a cursor of the class `cursor_class`.
 
     :param target: the name of the collection, or 1 for the database of `collection`.
     :param decoding: the codec options of the result; None uses the collection's options.
@@ -1204,7 +1204,7 @@ def _choose_write_selector(collection: Collection[Value]) -> Selector:
 
 
 def _build_write_fields(bypass: bool | None, let: Document | None, comment: Value) -> Document:
-    """Return the command fields of a single write. If all arguments are None, return a shared mapping."""
+    """Return the command fields of one write. If all arguments are None, return a shared mapping."""
     if bypass is None and let is None and comment is None:
         return _ORDERED_FIELDS
     return without_none(_ORDERED_FIELDS, bypassDocumentValidation=bypass, let=checked_let(let), comment=comment)

@@ -47,7 +47,7 @@ class CommandCursor(Generic[DocumentType]):
     :param address: the address of the server that has the cursor, as a pair of host and port.
     :param batch_size: the maximum number of documents in each later batch; 0 (the default) lets the server choose.
     :param max_await_time_ms: the server's maximum wait for a document in milliseconds; None means 1,000 ms.
-    :param session: the session of the ``getMore`` commands; None (the default) uses an implicit session.
+    :param session: the session of ``getMore`` commands; None (the default) uses an implicit session.
     :param comment: the comment of the ``getMore`` commands; None by default.
     """
 
@@ -105,7 +105,7 @@ class CommandCursor(Generic[DocumentType]):
         executor = collection._executor.for_operation(timeout_ms, session)
         limits_iterations = limits_each_iteration(timeout_mode, executor, tailable, operation.takes_write_concern)
         if limits_iterations and not awaits:
-            operation.takes_max_time = False  # a server counts the time of later batches toward maxTimeMS
+            operation.takes_max_time = False  # the time of later batches counts toward maxTimeMS
         handle: SessionHandle | None = None if session is None else checked_session(session)
         if session is None and operation.takes_session:
             handle = executor.implicit_session()
@@ -162,12 +162,12 @@ class CommandCursor(Generic[DocumentType]):
         return self
 
     def read_ahead(self, batches: int = 1, max_bytes: int = DEFAULT_MAX_BYTES) -> CommandCursor[DocumentType]:
-        """Fetch the next batches early, like :meth:`Cursor.read_ahead <gmongo.cursor.Cursor.read_ahead>`.
+        """Fetch batches early, like :meth:`Cursor.read_ahead <gmongo.cursor.Cursor.read_ahead>`.
 
             >>> [note["title"] for note in notes.aggregate([{"$sort": {"title": 1}}]).read_ahead()]
             ['first', 'second']
 
-        :param batches: the maximum number of batches that the driver fetches in advance; 1 by default.
+        :param batches: the maximum number of batches that the driver fetches ahead; 1 by default.
         :param max_bytes: the maximum total size of these batches in bytes, 32 MiB by default. The driver assumes that
             each batch is as large as the previous batch. The limit does not apply to the first ``getMore``.
         :returns: this cursor.
@@ -221,7 +221,7 @@ class CommandCursor(Generic[DocumentType]):
         return read_documents(iter(self.try_next, None) if self._awaits else self, length)
 
     def close(self) -> None:
-        """Close the cursor in the client and on the server. Further calls of this method do nothing."""
+        """Close the cursor in the client and on the server. Further calls do nothing."""
         self._cursor.close()
 
     def __enter__(self) -> CommandCursor[DocumentType]:
@@ -232,7 +232,7 @@ class CommandCursor(Generic[DocumentType]):
 
 
 class RawBatchCommandCursor(CommandCursor[bytes]):
-    """Iterator over batches of encoded documents. Each item is ``bytes`` with all documents of a batch.
+    """Iterator over batches of encoded documents. Each item is a whole batch as ``bytes``.
 
     :meth:`Collection.aggregate_raw_batches <gmongo.collection.Collection.aggregate_raw_batches>` creates the cursor.
     The class has the parameters and methods of :class:`CommandCursor`.

@@ -219,7 +219,7 @@ class Cursor(Generic[DocumentType]):
     def _is_exhaust(self, session: SessionHandle) -> bool:
         """Return True if the server must send all batches without further ``getMore`` commands.
 
-        :raises InvalidOperation: the cursor has type ``EXHAUST``, and the client has automatic encryption.
+        :raises InvalidOperation: an ``EXHAUST`` cursor belongs to a client with automatic encryption.
         """
         if not self._flags & _EXHAUST:
             return False
@@ -301,7 +301,7 @@ class Cursor(Generic[DocumentType]):
         fetched batches stay in memory, mostly undecoded, until the application reads the batches or closes the
         cursor. If a ``getMore`` fails, the cursor raises the error after the documents of all earlier batches.
 
-        :param batches: the maximum number of batches that the driver fetches in advance; 1 by default.
+        :param batches: the maximum number of batches that the driver fetches ahead; 1 by default.
         :param max_bytes: the maximum total size of these batches in bytes, 32 MiB by default. The driver assumes that
             each batch is as large as the previous batch. The limit does not apply to the first ``getMore``.
         :raises ValueError: `batches` or `max_bytes` is less than 1.
@@ -478,7 +478,7 @@ class Cursor(Generic[DocumentType]):
         return self._cursor
 
     def _wait_for_turn(self, turn: Turn) -> None:
-        """Wait until another greenlet has sent the query. Ignore the timeout of the other greenlet."""
+        """Wait until another greenlet has sent the query. Ignore the other greenlet's timeout."""
         deadline = self._executor.deadline()
         try:
             turn.wait(deadline)
@@ -566,7 +566,7 @@ class Cursor(Generic[DocumentType]):
     def __next__(self) -> DocumentType:
         """Wait for the next document, and return the document.
 
-        :raises StopIteration: no document remains, or a tailable cursor currently has no new document.
+        :raises StopIteration: no document remains, or a tailable cursor now has no new document.
         """
         cursor = self._cursor or self._server_cursor()
         if cursor is None:
@@ -639,7 +639,7 @@ class Cursor(Generic[DocumentType]):
         """Close and return this cursor. The next iteration sends the query again."""
         self.close()
         if self._cursor is not None:
-            self._cursor.drop()  # a running iteration of another greenlet then also sends the query again
+            self._cursor.drop()  # a running iteration of another greenlet then also repeats the query
         self._cursor, self._closed = None, False
         return self
 
@@ -668,7 +668,7 @@ class Cursor(Generic[DocumentType]):
     session: ClientSession | None = read_only("_session", "The explicit session, or None.")
 
     def close(self) -> None:
-        """Close the cursor in the client and on the server. Further calls of this method do nothing."""
+        """Close the cursor in the client and on the server. Further calls do nothing."""
         self._closed = True
         if self._cursor is not None:
             self._cursor.close()
@@ -687,7 +687,7 @@ _DEFAULT_OPTIONS = (*(Cursor.__init__.__defaults__ or ())[1:], None, None)
 
 
 class RawBatchCursor(Cursor[bytes]):
-    """Iterator over batches of encoded documents. Each item is ``bytes`` with all documents of a batch.
+    """Iterator over batches of encoded documents. Each item is a whole batch as ``bytes``.
 
     :meth:`Collection.find_raw_batches <gmongo.collection.Collection.find_raw_batches>` creates the cursor. The
     class has the parameters and methods of :class:`Cursor`, but supports neither ``cursor[index]`` nor slices.

@@ -64,7 +64,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
     :param name: the name of the database.
     :param timeout_ms: the time limit of each operation of the database and its collections, in milliseconds; 0 means no
         limit, None (the default) inherits the limit. :func:`gmongo.timeout` overrides `timeout_ms`.
-    :raises TypeError: `client` is not a client, `name` is not a string, or an option has the wrong type.
+    :raises TypeError: `client` is not a client, `name` is not a string, or an option's type is wrong.
     :raises InvalidName: `name` is empty, or contains a character that is not allowed.
     """
 
@@ -229,7 +229,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         check_exists: bool | None = True,
         **kwargs: Value,
     ) -> Collection[Value]:
-        """Create and return a collection. Without this method, the first write creates the collection.
+        """Create and return a collection. Without this call, the first write creates the collection.
 
             >>> capped = database.create_collection("events", capped=True, size=100_000)
             >>> capped.name
@@ -389,9 +389,9 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         The method applies neither the read preference nor the read concern nor the write concern of
         the database. The driver retries the command only after overload errors.
 
-        :param check: True (the default) raises an exception for an error reply; False returns the reply.
+        :param check: True (the default) raises an exception for an error; False returns the reply.
         :param allowable_errors: error codes and messages for which the method returns the reply; None by default.
-        :param read_preference: the read preference of the command; None (the default) selects the primary.
+        :param read_preference: the command's read preference; None (the default) selects the primary.
         :param codec_options: the options for encoding and decoding; None (the default) uses the defaults of ``bson``.
         :param kwargs: further fields of the command. A field may be a ``ReadConcern`` or a ``WriteConcern``.
         :raises TypeError: `command` is neither a string nor a mapping.
@@ -462,7 +462,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             >>> database.cursor_command("find", "notes", filter={"tags": "b"}).to_list()
             [{'_id': 6, 'title': 'second', 'tags': ['a', 'b']}]
 
-        :param read_preference: the read preference of the command; None (the default) selects the primary.
+        :param read_preference: the command's read preference; None (the default) selects the primary.
         :param codec_options: the options for encoding and decoding; None (the default) uses the database's options.
         :param comment: a comment of the ``getMore`` commands: any BSON value (MongoDB 4.4); None by default.
         :param max_await_time_ms: the server's maximum wait for a document in milliseconds; None means 1,000 ms.
@@ -506,7 +506,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             >>> database.aggregate([{"$documents": [{"n": 1}, {"n": 2}]}, {"$match": {"n": 2}}]).to_list()
             [{'n': 2}]
 
-        :param kwargs: the options of :meth:`.Collection.aggregate`, including ``let`` and ``comment``.
+        :param kwargs: the options of :meth:`.Collection.aggregate`, such as ``let`` and ``comment``.
         :raises TypeError: `pipeline` is not a list.
         :raises ConfigurationError: `kwargs` contains ``aggregate``, ``pipeline`` or ``explain``.
         """

@@ -52,7 +52,7 @@ class Algorithm(str, Enum):
     """Encryption algorithms."""
 
     AEAD_AES_256_CBC_HMAC_SHA_512_Deterministic = "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic"
-    """Deterministic encryption. Equal values have equal ciphertexts, which allows equality queries."""
+    """Deterministic encryption. Equal values have equal ciphertexts, which allow equality queries."""
     AEAD_AES_256_CBC_HMAC_SHA_512_Random = "AEAD_AES_256_CBC_HMAC_SHA_512-Random"
     """Randomized encryption. Equal values have different ciphertexts."""
     INDEXED = "Indexed"
@@ -104,7 +104,7 @@ class ClientEncryption(Generic[DocumentType]):
     A time limit applies to each method, including its requests to key management services. The limit is
     :func:`gmongo.timeout`, or else `timeout_ms`, or else ``timeoutMS`` of the key vault client.
 
-    :param codec_options: the options for the encoding before encryption and the decoding after decryption.
+    :param codec_options: the options for encoding before encryption and decoding after decryption.
     :param timeout_ms: the time limit of each method, in milliseconds; 0 means no limit, None (the
         default) uses ``timeoutMS`` of the key vault client.
     :raises ConfigurationError: pymongocrypt is not installed, or an option is out of range.
@@ -206,7 +206,7 @@ class ClientEncryption(Generic[DocumentType]):
         The expression has the form ``{"$and": [{"field": {"$gt": low}}, {"field": {"$lt": high}}]}``
         in a query, or an equivalent form in an aggregation.
 
-        :param expression: the range expression. The expression may also contain ``$gte`` and ``$lte``.
+        :param expression: the range expression, which may also contain ``$gte`` and ``$lte``.
         :param algorithm: the encryption algorithm, which must be ``Algorithm.RANGE``.
         :param query_type: the type of the query, which must be ``QueryType.RANGE``.
         :param contention_factor: the contention factor, as for :meth:`encrypt`; None by default.
@@ -245,7 +245,7 @@ class ClientEncryption(Generic[DocumentType]):
 
     @clears_locals
     def decrypt(self, value: Binary) -> Value:
-        """Decrypt a ciphertext. The ciphertext contains the identifiers of its data key and algorithm.
+        """Decrypt a ciphertext, which contains the identifiers of its data key and algorithm.
 
         :param value: the ciphertext, which is a :class:`~bson.binary.Binary` of subtype 6.
         :returns: the decrypted value.
@@ -318,7 +318,7 @@ class ClientEncryption(Generic[DocumentType]):
         return self._get_open_key_vault().find_one({"keyAltNames": _checked_key_alt_name(key_alt_name)})
 
     def delete_key(self, id: Binary | UUID) -> DeleteResult:
-        """Delete a data key. Only clients that cache the data key can still decrypt its ciphertexts."""
+        """Delete a data key. Only clients that cache the key can still decrypt its ciphertexts."""
         return self._get_open_key_vault().delete_one({"_id": _checked_key_id(id)})
 
     def add_key_alt_name(self, id: Binary | UUID, key_alt_name: str) -> RawBSONDocument | None:
@@ -354,17 +354,17 @@ class ClientEncryption(Generic[DocumentType]):
         """Create a collection for Queryable Encryption, with a new data key for each field whose ``keyId`` is None.
 
         To encrypt the fields, use a client with ``auto_encryption_opts``. If its ``encrypted_fields_map``
-        contains the returned encrypted fields, the client need not trust the server's encryptedFields.
+        contains the returned fields, the client need not trust the server's encryptedFields.
 
         :param database: the database in which to create the collection.
         :param name: the name of the new collection.
         :param encrypted_fields: the encrypted fields, as for the ``create`` command.
-        :param kms_provider: the name of the KMS provider that encrypts the new data keys; None by default.
+        :param kms_provider: the name of the provider that encrypts new data keys; None by default.
         :param master_key: the master key for the new data keys, as for :meth:`create_data_key`; None by default.
         :param kwargs: further parameters of :meth:`gmongo.database.Database.create_collection`.
         :returns: a tuple of the collection and a copy of `encrypted_fields` with the new data keys.
         :raises TypeError: `database` is not a database, or `encrypted_fields` is not a mapping.
-        :raises EncryptedCollectionError: the creation failed. The error contains the created data keys.
+        :raises EncryptedCollectionError: the creation failed. The error holds the created data keys.
         """
         self._get_open_encryption()
         if not isinstance(database, Database):

@@ -63,7 +63,7 @@ class AutoEncryptionOpts:
         automatic encryption for client side encryption. Other validation rules in the JSON schema will not be enforced
         by the driver and will result in an error.
     :param bypass_auto_encryption: True disables automatic encryption, but not automatic decryption. False by default.
-    :param mongocryptd_uri: the URI of the program mongocryptd; ``"mongodb://localhost:27020"`` by default.
+    :param mongocryptd_uri: the URI of mongocryptd; ``"mongodb://localhost:27020"`` by default.
     :param mongocryptd_bypass_spawn: True never starts mongocryptd; False by default.
     :param mongocryptd_spawn_path: the path of mongocryptd; by default, the client searches ``PATH``.
     :param mongocryptd_spawn_args: the arguments of mongocryptd; ``["--idleShutdownTimeoutSecs=60"]`` by default.
@@ -142,7 +142,7 @@ class AutoEncryptionOpts:
         )
 
     @property
-    def _kms_providers(self) -> Document:  # libraries read this attribute to create a ClientEncryption
+    def _kms_providers(self) -> Document:  # libraries create a ClientEncryption with this attribute
         return self._settings.kms_providers
 
 

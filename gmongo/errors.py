@@ -143,7 +143,7 @@ class NotPrimaryError(AutoReconnect):
 class ServerSelectionTimeoutError(AutoReconnect):
     """Server selection found no suitable server within ``serverSelectionTimeoutMS`` or ``timeoutMS``.
 
-    The message names the required kind of server, and shows the last topology description of the client.
+    The message names the required kind of server, and shows the client's last topology description.
     """
 
     timeout = True
@@ -418,7 +418,7 @@ class EncryptedCollectionError(EncryptionError):
 def _append_full_error(message: str, details: object) -> str:
     if details is None:
         return message
-    message = printable(str(message))  # the text comes from the server, and may contain control characters
+    message = printable(str(message))  # the server's text may contain control characters
     try:
         return f"{message}, full error: {details}"
     except RecursionError:

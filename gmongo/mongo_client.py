@@ -118,7 +118,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     *Servers:*
 
     - ``replicaSet``: the name that the replica set must have.
-    - ``directConnection``: True connects only to the given host. The host may be a server of any type.
+    - ``directConnection``: True connects only to the given host. The host may have any server type.
     - ``loadBalanced``: True if the host is a load balancer (MongoDB 5.0).
     - ``serverMonitoringMode``: ``"auto"`` (the default), ``"stream"`` or ``"poll"``.
     - ``srvServiceName``, ``srvMaxHosts``, ``srvAllowedHostsSuffix``: the service name of the SRV
@@ -317,7 +317,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             >>> client.get_database("shop", read_preference=ReadPreference.NEAREST).name
             'shop'
 
-        :param name: the name of the database; None (the default) uses the database that the URI names.
+        :param name: the name of the database; None (the default) uses the database in the URI.
         :param timeout_ms: the time limit of each operation in milliseconds; 0 means no limit, None inherits the limit.
         :raises ConfigurationError: `name` is None, and the URI names no database.
         :raises InvalidName: the name is not allowed for a database.
@@ -385,7 +385,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         Specification: Enumerating Databases.
 
-        :param kwargs: further fields of the command: ``filter``, ``nameOnly`` and ``authorizedDatabases``.
+        :param kwargs: further command fields: ``filter``, ``nameOnly`` and ``authorizedDatabases``.
         :returns: documents with ``name``; without ``nameOnly``, also ``sizeOnDisk`` and ``empty``.
         """
         command = without_none({"listDatabases": 1, **kwargs}, comment=comment)
@@ -452,7 +452,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         :raises InvalidOperation: `models` is empty, a model has no namespace, the server is older
             than MongoDB 8.0, or the client has ``auto_encryption_opts``.
         :raises DocumentTooLarge: a write is larger than the maximum size of a message.
-        :raises TypeError: an element of `models` is not a write model, or an argument has the wrong type.
+        :raises TypeError: an element of `models` is no write model, or an argument's type is wrong.
         """
         if self._encrypter is not None:
             raise InvalidOperation("MongoClient.bulk_write does not currently support automatic encryption")
@@ -697,7 +697,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         the client stops its greenlets and closes its connections without a command.
 
         Operations in progress in other greenlets continue for up to ten seconds, and then raise
-        :class:`~gmongo.errors.AutoReconnect`. A retry raises :class:`~gmongo.errors.InvalidOperation`.
+        :class:`~gmongo.errors.AutoReconnect`. Retries raise :class:`~gmongo.errors.InvalidOperation`.
         The method aborts open transactions, except transactions with an operation in progress in
         another greenlet. The method kills each interrupted command, at least 0.1 seconds after the
         interruption. During interpreter shutdown, this method does nothing.
@@ -736,7 +736,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         raise TypeError("cannot pickle a MongoClient; create a client in each process")
 
     def __copy__(self) -> MongoClient[DocumentType]:
-        return self  # a copy would share the pools, and its close() would close the pools of the original
+        return self  # a copy would share the pools, and its close() would close the original's pools
 
     def eq_props(self) -> tuple[object, ...]:
         """Return a tuple that identifies the deployment. Clients with equal tuples are equal."""
@@ -767,7 +767,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
 
 class _SilentClient(MongoClient[Value]):
-    """Client without logs, events and telemetry, for the plaintext commands of automatic encryption."""
+    """Client without logs, events and telemetry, for plaintext commands of automatic encryption."""
 
     _is_silent = True
 

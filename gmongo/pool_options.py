@@ -21,11 +21,11 @@ class PoolOptions(NamedTuple):
     :param wait_queue_timeout: the time limit of the wait queue, in seconds; None (the default) means no limit.
     :param connect_timeout: the time limit of a connection attempt including the handshake, in seconds; 20 by default.
     :param socket_timeout: the time limit of a request and its reply, in seconds; None (the default) means no limit.
-    :param tls_allow_invalid_hostnames: True accepts a certificate for a wrong host name; False by default.
+    :param tls_allow_invalid_hostnames: True accepts a certificate for another host; False by default.
     :param appname: the name of the application, which the server logs; None by default.
     :param driver: the metadata of a library that wraps the driver, or None (the default).
     :param server_api: the declared version of the Stable API, or None (the default).
-    :param load_balanced: True if the host is a load balancer. None (the default) if the option is not set.
+    :param load_balanced: True if the host is a load balancer. None (the default) if unset.
     :param metadata: the client metadata that the handshake sends.
     :param non_default_options: the options that the application set, with the names of the
         specification, and with times in milliseconds.

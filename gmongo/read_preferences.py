@@ -189,7 +189,7 @@ class SecondaryPreferred(_ReadPreference):
 
 @describes_parameters(_ReadPreference)
 class Nearest(_ReadPreference):
-    """Read preference for any data-bearing member within the latency window (``localThresholdMS``)."""
+    """Read preference for any data-bearing member in the latency window (``localThresholdMS``)."""
 
     __slots__ = ()
     _mode = 4

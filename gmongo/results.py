@@ -1,4 +1,4 @@
-"""Results of write operations. Specifications: CRUD API ("Write Results") and Bulk Write ("Result")."""
+"""Results of writes. Specifications: CRUD API ("Write Results") and Bulk Write ("Result")."""
 
 from __future__ import annotations
 

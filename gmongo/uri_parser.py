@@ -38,25 +38,25 @@ def parse_uri(
     srv_allowed_hosts_suffix: str | None = None,
     srv_host_validator: Callable[[str], object] | None = None,
 ) -> DocumentDict:
-    """Parse a connection string. For ``mongodb+srv``, query DNS for the hosts and for further options.
+    """Parse a connection string. For ``mongodb+srv``, query DNS for the hosts and further options.
 
     :param uri: the connection string.
     :param default_port: the port of each host that is given without a port; 27017 by default.
     :param validate: True (the default) converts and checks option values. False keeps the values as strings.
-    :param warn: True ignores invalid options, except security options, with a warning; False by default.
+    :param warn: True ignores invalid non-security options with a warning; False by default.
     :param normalize: True (the default) replaces aliases of options by the canonical names.
     :param connect_timeout: the time limit of a DNS query, in seconds; None means connectTimeoutMS, or 20 seconds.
-    :param srv_service_name: the service name of the SRV records; None (the default) uses srvServiceName.
+    :param srv_service_name: the service name of SRV records; None (the default) uses srvServiceName.
     :param srv_max_hosts: the maximum number of hosts (0 means no limit); None (the default) uses srvMaxHosts.
     :param srv_allowed_hosts_suffix: the required domain of hosts from DNS; None uses srvAllowedHostsSuffix.
-    :param srv_host_validator: a function that returns True to accept a host from DNS; None by default.
+    :param srv_host_validator: a function that returns True to accept a DNS host; None by default.
     :returns: a mapping. ``nodelist`` is a list of pairs of host and port. The port of a Unix domain socket is None.
         ``username``, ``password``, ``database`` and ``collection`` are parts of the URI. ``options`` is a
         case-insensitive mapping, with times in seconds except localThresholdMS and wTimeoutMS.
         ``fqdn`` is the host of a ``mongodb+srv`` URI.
     :raises gmongo.errors.InvalidURI: the URI is malformed. The message does not show the user name or the password.
     :raises gmongo.errors.ConfigurationError: options are unknown or contradict each other, or DNS has no hosts.
-    :raises ValueError: a port or an option value is invalid. The exception is also a ConfigurationError.
+    :raises ValueError: a port or option value is invalid. The exception is also a ConfigurationError.
     """
     srv_options = {
         "srvservicename": srv_service_name,
@@ -75,10 +75,10 @@ def split_options(opts: str, validate: bool = True, warn: bool = False, normaliz
 
     :param opts: the text after the question mark. The text must not contain both ``&`` and ``;``.
     :param validate: True (the default) converts values and rejects unknown options. False keeps the values as strings.
-    :param warn: True ignores invalid options, except security options, with a warning; False by default.
+    :param warn: True ignores invalid non-security options with a warning; False by default.
     :param normalize: True (the default) replaces aliases by the canonical names, for example ``ssl`` by ``tls``.
     :returns: a case-insensitive mapping of the options. Times are in seconds, except localThresholdMS and wTimeoutMS.
-    :raises gmongo.errors.InvalidURI: `opts` is malformed, or contains options that exclude each other.
+    :raises gmongo.errors.InvalidURI: `opts` is malformed, or contains mutually exclusive options.
     :raises gmongo.errors.ConfigurationError: an option is unknown, and `warn` is False.
     :raises ValueError: an option rejects a value, and `warn` does not ignore the value. Also a ConfigurationError.
     """
@@ -89,7 +89,7 @@ def validate_options(opts: Document, warn: bool = False) -> DocumentDict:
     """Check options, and convert their values.
 
     :param opts: a mapping of option names to values. The names are not case-sensitive. Values may be strings.
-    :param warn: True ignores invalid options, except security options, with a warning; False by default.
+    :param warn: True ignores invalid non-security options with a warning; False by default.
     :returns: a mapping of lower-case names to values. Times are in seconds, except localThresholdMS and wTimeoutMS.
     :raises gmongo.errors.ConfigurationError: an option is unknown, and `warn` is False.
     :raises ValueError: an option rejects a value, and `warn` does not ignore the value. Also a ConfigurationError.

@@ -23,7 +23,7 @@ class WriteConcern:
     :param wtimeout: the server's time limit in milliseconds; 0 and None (the default) mean no
         limit. After the time limit, the write remains in effect, and an operation that is no bulk
         write raises :class:`~gmongo.errors.WTimeoutError`.
-    :param j: True requires that the write is in the journal. None (the default) uses the server's default.
+    :param j: True requires the write in the journal. None (the default) uses the server's default.
     :param fsync: True requires a flush of the server's files. The parameter is deprecated; use `j`. None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `w` or `wtimeout` is negative.

@@ -23,7 +23,7 @@ INDEX_KEYS = [("__safeContent__", 1)]
 
 
 class Database(Protocol):
-    """The attributes of a :class:`~gmongo.database.Database` that the functions of this module use."""
+    """The attributes of a :class:`~gmongo.database.Database` that this module's functions use."""
 
     _executor: Executor
 

@@ -1,4 +1,4 @@
-"""Connections to key management services (KMS) through a callback of the application or an HTTP proxy."""
+"""Connections to key management services (KMS) through an application's callback or an HTTP proxy."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Context:
 
     @property
     def database(self) -> str:
-        """The database of the requested collections, which may differ from the database of the command."""
+        """The database of the requested collections, which may differ from the command's database."""
         name: bytes = ffi.string(lib.mongocrypt_ctx_mongo_db(self._pointer))
         return name.decode()
 
@@ -81,7 +81,7 @@ class Context:
                 raise EncryptionError(outcome) from outcome
             return outcome
         finally:
-            del outcome  # without this statement, an error and this frame would form a reference cycle
+            del outcome  # without `del`, an error and this frame would form a reference cycle
 
     def _run_in_pool(self, work: Callable[..., T], arguments: tuple[object, ...]) -> T | Exception:
         """Run a step in a thread, which closes the context if the greenlet is interrupted."""

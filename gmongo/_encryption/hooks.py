@@ -29,7 +29,7 @@ _SLEEP_TIME = 0.00005
 
 _native_sleep: Callable[[float], None] = get_original("time", "sleep")
 _thread_id: Callable[[], int] = get_original("_thread", "get_ident")
-# The identifier of each worker thread, and the time at which the thread began its current period of work.
+# The identifier of each worker thread, and the time at which its current period of work began.
 _work_start_times: dict[int, float] = {}
 
 _CIPHER_TYPE = "bool(*)(void*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_binary_t*, \
@@ -38,7 +38,7 @@ _HMAC_TYPE = "bool(*)(void*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocr
 
 
 def run_in_worker(work: Callable[[], T]) -> T:
-    """Run `work` in this worker thread, which sleeps between pieces of data, so that event loops run."""
+    """Run `work` in this worker thread, and sleep between pieces of data, so that event loops run."""
     thread = _thread_id()
     _work_start_times[thread] = _clock.monotonic()
     try:

@@ -39,7 +39,7 @@ Native = Any
 
 
 def require_library() -> None:
-    """Raise ConfigurationError if pymongocrypt is not installed, or libmongocrypt cannot be loaded."""
+    """Raise ConfigurationError if pymongocrypt is missing, or libmongocrypt cannot be loaded."""
     if import_error is not None:
         raise ConfigurationError(
             f"client-side encryption needs pymongocrypt, which cannot be imported ({import_error}): "

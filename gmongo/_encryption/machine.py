@@ -103,7 +103,7 @@ class Machine:
 
 @contextmanager
 def _convert_errors() -> Iterator[None]:
-    """Convert driver errors to EncryptionError. Other exceptions, such as GreenletExit, stay unchanged."""
+    """Convert driver errors to EncryptionError, but no other exceptions, such as GreenletExit."""
     try:
         yield
     except EncryptionError:

@@ -26,7 +26,7 @@ class StandIn(MetaPathFinder):
 
     In ``sys.meta_path``, this finder precedes the finder of PyMongo's own files. Finders that hook
     imports, such as New Relic's finder, precede this finder. At the import of a PyMongo module, this
-    finder calls `on_import`, if not None. The arguments are the module name, the module (or None), and
+    finder calls `on_import`, if not None. The arguments are the module name, the module or None, and
     a flag. The flag is False if gmongo loads the module together with a package.
     """
 
@@ -37,7 +37,7 @@ class StandIn(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the import spec for a PyMongo module name, or None for a module of another package."""
+        """Return the import spec for a PyMongo module name, or None for another package's module."""
         if root_of(fullname) not in ROOTS:
             return None
         if fullname in ALIASES:
@@ -109,7 +109,7 @@ def _adopt_loggers(module: ModuleType) -> None:
 
 
 def _import_under_name(name: str) -> None:
-    """Import a module. New Relic's hooks require that ``__name__`` is PyMongo's name during the import."""
+    """Import a module. New Relic's hooks require PyMongo's name in ``__name__`` during the import."""
     module = importlib.import_module(ALIASES[name])
     original, module.__name__ = module.__name__, name
     try:

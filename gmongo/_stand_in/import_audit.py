@@ -74,7 +74,7 @@ class ImportAudit:
             watched = True
 
             def __getattribute__(self, name: str) -> object:
-                # Ignore names such as ``__spec__``, which the interpreter and the standard library read.
+                # Ignore names like ``__spec__``, which the interpreter and the standard library read.
                 if name.startswith("__") and name != "__version__":
                     return super().__getattribute__(name)
                 full_name = f"{module_name}.{name}"
@@ -136,7 +136,7 @@ def _find_user_module(ignored_module: str) -> str | None:
 
 
 def write_report(record: ImportAudit, pymongo_names: dict[str, str], stream: TextIO) -> None:
-    """Write a table of the used names, with the absent names first. Use :mod:`rich` if it is installed."""
+    """Write a table of the used names, with the absent names first. Use :mod:`rich` if available."""
     title = f"process {os.getpid()} used {len(record.names)} names of pymongo and gridfs; {len(pymongo_names)} missing"
     status = dict.fromkeys(record.placeholders, "placeholder")
     status |= {name: "no" if name in pymongo_names else "not in PyMongo either" for name in record.absent}

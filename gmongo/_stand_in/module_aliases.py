@@ -46,7 +46,7 @@ LOADED_WITH = {
     "gridfs": ("gridfs.errors", "gridfs.grid_file"),
 }
 """Package -> submodules that are loaded together with the package, as in PyMongo. The names in ``pymongo.synchronous``
-are loaded first: instrumentation that knows two names of a module uses the name that is loaded first."""
+are loaded first: instrumentation that knows two names of a module uses the name loaded first."""
 
 ADDED_PLACEHOLDERS = {
     "gridfs": ("AsyncGridFS", "AsyncGridFSBucket", "AsyncGridIn", "AsyncGridOut", "AsyncGridOutCursor"),

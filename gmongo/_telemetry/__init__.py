@@ -1,1 +1,1 @@
-"""Observers of operations: OpenTelemetry traces, OpenTelemetry metrics, and the log of slow operations."""
+"""Observers of operations: OpenTelemetry traces and metrics, and the log of slow operations."""

@@ -92,7 +92,7 @@ class Instruments:
         )
 
     def _pool_callback(self, read_counts: Callable[[Pool], dict[str, int]]) -> _Callback:
-        """Return a callback that adds up the pool counts of all clients, by server and connection state.
+        """Return a callback that sums the pool counts of all clients, by server and connection state.
 
         `read_counts` returns a dict for a pool: connection state -> count. For a count without a
         state, the key is an empty string.

@@ -49,7 +49,7 @@ def telemetry_settings(tracing: Document | None, metrics: Document | None, limit
 
 
 def create_observers(settings: TelemetrySettings) -> Observers | None:
-    """Create the observers that the settings enable. Return None if the settings enable no observer."""
+    """Create the enabled observers. Return None if the settings enable no observer."""
     observers: list[Observer] = []
     if settings.slow_limit is not None:  # this observer is first, so that its log line precedes the end of the span
         observers.append(SlowOperations(settings.slow_limit, settings.query_text_max_length))

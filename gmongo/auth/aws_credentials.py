@@ -121,7 +121,7 @@ def _parse_credentials(service: str, reply: Document, token_field: str) -> AwsCr
 
 
 def _parse_expiration_time(value: object) -> datetime | None:
-    """Convert an ISO 8601 text or a POSIX timestamp to a datetime. Return None for an invalid value."""
+    """Convert an ISO 8601 text or a POSIX timestamp to a datetime, and an invalid value to None."""
     try:
         if isinstance(value, (int, float)):
             return datetime.fromtimestamp(value, timezone.utc)

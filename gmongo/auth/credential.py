@@ -77,7 +77,7 @@ class _Rules:
 
     external: bool | str = False  # True if authSource must be "$external". "default" if "$external" is the default.
     requires_username: bool = True
-    password: bool | None = True  # True requires a password, False forbids a password, None allows both
+    password: bool | None = True  # True requires, False forbids, and None allows a password
     properties: tuple[str, ...] = ()  # the names of the allowed properties
     defaults: Document = field(default_factory=dict)  # the default values of properties
     check: Callable[[Credential], str | None] = lambda credential: None  # returns the reason for a rejection, or None

@@ -136,11 +136,11 @@ class AwsLogin(Login):
 
 
 def speculative_fields(conversation: Conversation) -> DocumentDict:
-    """Return the hello field with the first command of a conversation (speculative authentication)."""
+    """Return the hello field with a conversation's first command (speculative authentication)."""
     return {"speculativeAuthenticate": {**conversation.first_command(), "db": conversation.database}}
 
 
 def speculative_reply(hello: Document) -> Document | None:
-    """Return the reply to the speculative authentication, or None if the server sent no such reply."""
+    """Return the reply to speculative authentication, or None if the server sent no such reply."""
     reply: object = hello.get("speculativeAuthenticate")
     return reply if isinstance(reply, dict) else None

@@ -172,7 +172,7 @@ class OidcLogin(Login):
 
 
 class HumanOidcLogin(OidcLogin):
-    """Login of a human user with MONGODB-OIDC. The client sends tokens only to hosts in ALLOWED_HOSTS."""
+    """Login of a human with MONGODB-OIDC. The client sends tokens only to hosts in ALLOWED_HOSTS."""
 
     extra_login_seconds: ClassVar[float] = _HUMAN_TIMEOUT
     extends_deadline: ClassVar[bool] = True
@@ -230,7 +230,7 @@ FetchToken = Callable[[OIDCCallbackContext], OIDCCallbackResult]
 
 
 def token_source(credential: Credential) -> FetchToken:
-    """Return the callback of the application, or the function that fetches tokens for ``ENVIRONMENT``."""
+    """Return the application's callback, or the function that fetches tokens for ``ENVIRONMENT``."""
     properties = credential.properties
     callback: OIDCCallback | None = properties.get("OIDC_CALLBACK") or properties.get("OIDC_HUMAN_CALLBACK")
     if callback is not None:

@@ -141,7 +141,7 @@ def prepared_password(mechanism: str, username: str, password: str) -> bytes:
         raise ConfigurationError(f"the password cannot be used with {mechanism}: {error}") from None
 
 
-# Predicates and descriptions of prohibited characters (RFC 4013, sections 2.3 and 2.5), except spaces.
+# Predicates and descriptions of prohibited characters except spaces (RFC 4013, sections 2.3 and 2.5).
 _PROHIBITED_CHARACTERS: tuple[tuple[Callable[[str], bool], str], ...] = (
     (stringprep.in_table_c21_c22, "a control character"),
     (stringprep.in_table_c3, "a character for private use"),
@@ -182,7 +182,7 @@ def _check_directions(text: str) -> None:
         raise ValueError("right-to-left text must begin and end with a right-to-left character")
 
 
-_MAX_CACHED_KEYS = 8  # maximum number of entries. Each mechanism and each password change needs one entry
+_MAX_CACHED_KEYS = 8  # maximum number of entries. Each mechanism and password change needs one entry
 
 Keys = tuple[bytes, bytes]
 _KeyInput = tuple[str, bytes, bytes, int]

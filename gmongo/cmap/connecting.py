@@ -37,11 +37,11 @@ class ConnectTimeout:
             self._limit = TimeLimit(lambda _: connection.make_timeout_error(seconds, "connectTimeoutMS"), ref)
 
     def begin(self, began: float | None = None) -> None:
-        """Start the timer for a connection attempt that started at `began`, or now if `began` is None."""
+        """Start the timer for a connection attempt that started at `began` (None means now)."""
         if self._limit is not None and self.seconds is not None:
             elapsed = 0.0 if began is None else _clock.monotonic() - began
             self._limit.begin(self.seconds, self._connection, elapsed)
-            self._limit.extend_if_late()  # the event loop may have been blocked during the TCP connection
+            self._limit.extend_if_late()  # the event loop may have blocked during the TCP connection
 
     def begin_stage(self, extra_seconds: float = 0.0) -> None:
         """Begin a stage: add `extra_seconds`, and extend a timeout that ended while the event loop was blocked."""
@@ -63,7 +63,7 @@ class ConnectTimeout:
 def connect(
     connection: ServerConnection, options: ConnectionSettings, progress: Progress, limit: ConnectTimeout
 ) -> None:
-    """Connect to the server, directly or through the proxy. With TLS, also perform the TLS handshake."""
+    """Connect to the server, directly or through the proxy. With TLS, also perform the handshake."""
     proxy = None if connection.address[1] is None else options.proxy
     try:
         transport = _connect_stream(connection, options, progress, limit, proxy)

@@ -1,4 +1,4 @@
-"""Connection of a pool, with usage data and a method that reads late replies to interrupted requests."""
+"""Pooled connection, with usage data and a method that reads late replies to interrupted requests."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Connection(ServerConnection):
         return f"<Connection {self.id} to {address_text(self.address)} generation={self.generation}>"
 
     def expect_late_reply(self, on_reply: LateReplyHandler, is_due: bool) -> None:
-        """Allow the pool to read a late reply. `on_reply` raises an exception for a malformed body."""
+        """Allow the pool to read a late reply. `on_reply` raises an error for a malformed body."""
         if self.unanswered_request_id is not None and self.purpose is Purpose.OTHER:
             self.late_reply_handler = on_reply
             self.reply_is_due = is_due

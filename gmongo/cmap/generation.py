@@ -1,4 +1,4 @@
-"""Pool generations. Each clear of a pool makes older connections stale (CMAP-31, CMAP-166 to CMAP-168)."""
+"""Pool generations. Each clear makes older connections stale (CMAP-31, CMAP-166 to CMAP-168)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Generations:
 
     def __init__(self) -> None:
         self.current = 0
-        self._services: dict[ObjectId, list[int]] = {}  # service ID -> [generation, number of connections]
+        self._services: dict[ObjectId, list[int]] = {}  # service ID -> [generation, connection count]
 
     def generation_of(self, service_id: ObjectId | None) -> int:
         """Return the current generation of a service, or of the pool if `service_id` is None."""

@@ -1,4 +1,4 @@
-"""Client metadata of the handshake: application, driver and platform (MongoDB Handshake specification)."""
+"""Client metadata: application, driver and platform (MongoDB Handshake specification)."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _build_environment(variables: Mapping[str, str]) -> DocumentDict:
 
 
 def _shorten_document(document: DocumentDict) -> bool:
-    """Remove fields in the order of the specification. Return True if the document is small enough."""
+    """Remove fields in the specification's order. Return True if the document is small enough."""
     if _fits(document):
         return True
     if "name" in document.get("env", {}):
@@ -118,7 +118,7 @@ def _shorten_document(document: DocumentDict) -> bool:
 
 
 def _truncate_field(document: DocumentDict, parent: DocumentDict, field: str, min_bytes: int = 0) -> None:
-    """If the document exceeds 512 bytes, truncate `parent[field]`, but keep at least `min_bytes` bytes."""
+    """If the document exceeds 512 bytes, truncate `parent[field]` to at least `min_bytes` bytes."""
     surplus = len(bson.encode(document)) - _MAX_SIZE
     if surplus > 0:
         text = parent[field].encode()

@@ -32,14 +32,14 @@ class PinnedConnection:
         return self
 
     def release(self, error: BaseException | None = None) -> None:
-        """Remove an owner, after a success or an error. Check in the connection if no owner remains."""
+        """Remove an owner after success or failure. Check in the connection if no owner remains."""
         self._owner_count -= 1
         if self._owner_count == 0:
             self.connection.purpose = Purpose.OTHER
             self.pool.check_in(self.connection, error)
 
     def release_soon(self) -> None:
-        """Let a new greenlet call :meth:`release`. Any thread or finalizer may call `release_soon`."""
+        """Let a new greenlet call :meth:`release`. Any thread or finalizer may call this method."""
         self._hub.loop.run_callback_threadsafe(spawn, self.release)
 
     def check_free(self) -> None:

@@ -204,7 +204,7 @@ class Pool:
         seconds = remaining(deadline)
         timeout_error: NetworkTimeout | None = None
 
-        # The timer calls `expire` at the end of the timeout, so that the error names the current stage.
+        # The timer calls `expire` after the timeout, so that the error names the current stage.
         def expire(_seconds: float) -> NetworkTimeout:
             nonlocal timeout_error
             timeout_error = connection.make_timeout_error(seconds)
@@ -251,7 +251,7 @@ class Pool:
         """
         machine = self.machine
         if connection not in machine.in_use:
-            if connection.inherited:  # after a fork, the pool of the child does not contain the connection
+            if connection.inherited:  # after a fork, the child's pool does not contain the connection
                 return connection.close()
             raise InvalidOperation(f"{connection!r} is not checked out of {self!r}")
         connection.record_failure(error)
@@ -289,7 +289,7 @@ class Pool:
     def clear(
         self, cause: BaseException | None = None, service_id: ObjectId | None = None, interrupt: bool = False
     ) -> None:
-        """Clear and pause the pool. Behind a load balancer, clear only the connections of one service.
+        """Clear and pause the pool. Behind a load balancer, clear only one service's connections.
 
         `cause` is the error that caused the clear. `interrupt` means ``interruptInUseConnections``.
         """
@@ -348,7 +348,7 @@ class Pool:
             self.finish()
 
     def mark_forked(self, make_error: Callable[[], Exception]) -> None:
-        """Pause the pool of a forked child. `make_error` returns the error for inherited greenlets."""
+        """Pause a forked child's pool. `make_error` returns the error for inherited greenlets."""
         self.machine.mark_forked(make_error)
         self._delivery.reset_after_fork()
 

@@ -63,7 +63,7 @@ class StateMachine:
         self._connection_options = connection_options
         self._events = events
         self._last_id = 0
-        self._pause_cause: BaseException | None = None  # Error that caused the last pause of the pool.
+        self._pause_cause: BaseException | None = None  # Error that caused the pool's last pause.
         self._dropped_connections: list[Connection] = []  # Connections that the pool must close.
         self._may_populate = False  # True after the delivery of the ready event (CMAP-81).
         self._populate_attempt: Connection | None = None
@@ -86,7 +86,7 @@ class StateMachine:
         return len(self.pending) < self._options.max_connecting and (limit == 0 or self.total < limit)
 
     def check_out_available(self) -> Connection | None:
-        """Check out an available connection, or return None if :meth:`request_connection` is necessary."""
+        """Check out an available connection, or return None if `request_connection` is necessary."""
         # Hot path and critical section: a connection moves from `available` to `in_use` before
         # another greenlet runs. Greenlets in the queue receive available connections first.
         available = self.available
@@ -134,7 +134,7 @@ class StateMachine:
     def _remove_pending(self, connection: Connection) -> None:
         """Remove a pending connection. A waiter or the background greenlet can use the free slot (CMAP-97)."""
         # Waiters receive the slot first, because the background greenlet wakes in a later iteration of the event loop.
-        self.pending.discard(connection)  # After a fork, the child has already removed the connection.
+        self.pending.discard(connection)  # After a fork, the child has removed the connection.
         self._serve_waiters()
         self._wake_background()
 
@@ -161,7 +161,7 @@ class StateMachine:
             self._release_connection(connection)
 
     def begin_establishing(self, connection: Connection) -> None:
-        """Set the ID and the generation of a pending connection that the pool is about to establish."""
+        """Set the ID and generation of a pending connection that the pool is about to establish."""
         self._last_id += 1
         connection.id = self._last_id
         connection.generation = self.generations.current
@@ -173,7 +173,7 @@ class StateMachine:
             connection.generation = self.generations.add_connection(connection.service_id)
 
     def record_established(self, connection: Connection, duration: float) -> None:
-        """Record that a connection was established in `duration` seconds. The connection stays pending."""
+        """Record a connection established in `duration` seconds. The connection stays pending."""
         connection.establishment_seconds = duration
         self._events.record(self._events.connection_ready, connection.id, duration)
         self._events.record_established(duration)

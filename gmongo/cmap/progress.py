@@ -44,7 +44,7 @@ class Progress:
         self.peer = "" if host == self._host else host
 
     def has_result(self, transport: Transport) -> bool:
-        """Return True if the TCP connection is complete or, in a later stage, if bytes have arrived."""
+        """Return True if the TCP connection is complete or, in a later stage, if bytes arrived."""
         return transport.has_peer() if self.stage.startswith(TCP_STAGE) else transport.has_arrived()
 
     def record_failure(self) -> None:

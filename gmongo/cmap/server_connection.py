@@ -122,7 +122,7 @@ class ServerConnection:
         try:
             self.authentication.reauthenticate(seconds)
         except BaseException as error:
-            # Close the connection even if a late reply arrives, because the authenticated user is unknown.
+            # Close the connection even after a late reply, because the authenticated user is unknown.
             self.unanswered_request_id = None
             self.error = self.error or without_frames(error)
             raise
@@ -175,7 +175,7 @@ class ServerConnection:
                 self._record_unanswered(error, request_id)
                 if isinstance(error, Exception):
                     raise self._store_error(error)
-            raise  # raise the same object, because applications compare a `gevent.Timeout` by identity
+            raise  # raise this object, because applications compare a `gevent.Timeout` by identity
         try:
             return decode(body)
         except InvalidBSON as error:
@@ -205,7 +205,7 @@ class ServerConnection:
         return self.next_reply(timeout, decode)
 
     def next_reply(self, timeout: float | None, decode: Callable[[Buffer], Decoded]) -> Decoded:
-        """Return the next reply of a stream. Afterwards, `mid_message` is true if more replies follow."""
+        """Return the next reply of a stream. Then, `mid_message` is true if more replies follow."""
         transport = self._open_transport()
         try:
             with interrupt_after(timeout, self.make_timeout_error(timeout), self.ref):
@@ -249,7 +249,7 @@ class ServerConnection:
         self.mid_message = False
 
     def _record_unanswered(self, error: BaseException, request_id: int) -> None:
-        """Store the ID of an interrupted request, if only the reply to this request is outstanding."""
+        """Store the ID of an interrupted request, if only the request's reply is outstanding."""
         transport = self._transport
         if transport is None or transport.out_of_step or transport.closed:
             return

@@ -70,7 +70,7 @@ class Waiter(Generic[Item]):
             self._asleep = False
             callback, self._wake_callback = self._wake_callback, None
             if callback is not None:
-                callback.stop()  # a pending switch would resume the greenlet in a later, unrelated wait
+                callback.stop()  # a pending switch would resume the greenlet in a later wait
 
     def wake(self) -> None:
         """Resume a sleeping greenlet in the next loop iteration, in the order of the `wake` calls."""
@@ -95,7 +95,7 @@ class WaitQueue(Generic[Item]):
         return waiter
 
     def leave(self, waiter: Waiter[Item]) -> Item | None:
-        """Remove a waiter, and return its received item, or None. The method does not switch greenlets."""
+        """Remove a waiter, and return its received item, or None. Do not switch greenlets."""
         self.waiters.pop(waiter, None)  # `hand_over` or `evict` may have removed the waiter already
         self._update_keep_alive()
         return waiter.item
@@ -119,14 +119,14 @@ class WaitQueue(Generic[Item]):
         waiter.wake()
 
     def hand_over_to_all(self, item: Item) -> None:
-        """Hand `item` to all waiters, which stay in the queue. The method does not switch greenlets."""
+        """Hand `item` to all waiters, which stay in the queue. Do not switch greenlets."""
         # The waiters run in the order of the queue, even if an earlier call has already woken some waiters.
         for waiter in self.waiters:
             waiter.item = item
             waiter.wake()
 
     def evict(self, make_error: Callable[[], BaseException]) -> None:
-        """Remove all waiters, and end each wait with a new error. The method does not switch greenlets."""
+        """Remove all waiters, and end each wait with a new error. Do not switch greenlets."""
         evicted = list(self.waiters)
         self.waiters.clear()
         self._update_keep_alive()

@@ -40,7 +40,7 @@ class Position:
         return self._start_fields
 
     def after_open(self, has_changes: bool, batch_token: Value, operation_time: Timestamp | None) -> None:
-        """Update the position after the `aggregate` command, whose first batch may contain changes."""
+        """Update the position after `aggregate`, whose first batch may contain changes."""
         self.resuming = True
         if has_changes:
             return
@@ -54,6 +54,6 @@ class Position:
             self.token = batch_token
 
     def after_change(self, token: Value) -> None:
-        """Update the position. For the last change of a batch, `token` is the ``postBatchResumeToken``."""
+        """Update the position. For a batch's last change, `token` is the ``postBatchResumeToken``."""
         self.token = token
         self._starts_after = False

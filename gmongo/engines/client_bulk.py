@@ -155,7 +155,7 @@ class ClientBulk:
 
 
 def _is_server_error(error: Exception) -> bool:
-    """Return True if the server sent the error, or if the connection failed after server selection."""
+    """Return True if the server sent the error, or the connection failed after server selection."""
     if isinstance(error, errors.ServerSelectionTimeoutError):
         return False
     return isinstance(error, (errors.OperationFailure, errors.ConnectionFailure))

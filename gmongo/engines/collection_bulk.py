@@ -113,7 +113,7 @@ class Bulk:
         }
 
     def execute(self, executor: Executor, runs: Iterable[_Run], session: SessionHandle | None) -> DocumentDict:
-        """Run all writes, and return the sum of the replies, which is {} for unacknowledged writes."""
+        """Run all writes, and return the sum of the replies, or {} for unacknowledged writes."""
         with executor.operation_scope(self._name, self._context, session) as self._trace:
             return self._execute(executor, runs, session)
 

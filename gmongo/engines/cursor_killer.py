@@ -172,7 +172,7 @@ class CursorResources:
     _time_limit: float | None  # seconds for the cursor. None if each command has its own time limit
     _keeps_session: bool  # True if another object ends the session
     read_ahead: ReadAhead | None = None
-    _left_open_id: int = 0  # the ID of the cursor if close() or drop() must still kill the cursor, or 0
+    _left_open_id: int = 0  # the ID of the cursor if close() or drop() must kill the cursor, or 0
 
     def __post_init__(self, opened: CursorReply, codec_options: CodecOptions[Value]) -> None:
         self.epoch = self._executor.epoch

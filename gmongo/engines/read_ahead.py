@@ -18,7 +18,7 @@ from gmongo.wire.reply import Batch
 from gmongo.wire.timeout import interrupt_after, limit_text, remaining
 
 _MAX_DECODED_BYTES = 1024 * 1024  # the maximum number of bytes that are decoded in advance
-DEFAULT_MAX_BYTES = 32 * 1024 * 1024  # the default maximum total size of all waiting batches, in bytes
+DEFAULT_MAX_BYTES = 32 * 1024 * 1024  # the default maximum size of all waiting batches, in bytes
 
 
 @dataclass(eq=False, repr=False)
@@ -32,7 +32,7 @@ class ReadAhead:
     """
 
     _executor: Executor
-    _busy_read_aheads: set[ReadAhead]  # the read-ahead objects of the client that are fetching a batch
+    _busy_read_aheads: set[ReadAhead]  # the read-ahead objects of the client that fetch a batch
     operation: InitVar[GetMoreAhead]
     _session: SessionHandle | None
     _deadline: float | None
@@ -70,7 +70,7 @@ class ReadAhead:
         return reply
 
     def start(self, needed: bool = False) -> bool:
-        """Start a fetch, if possible. A `needed` batch may exceed the limits. Do not switch greenlets."""
+        """Start a fetch if possible. A `needed` batch may exceed limits. Do not switch greenlets."""
         is_fetching = self._greenlet is not None and not self._greenlet.ready()
         if is_fetching or self._operation is None or self._error is not None:
             return False

@@ -44,7 +44,7 @@ class ServerCursor:
     tailable: bool = False  # True if an empty batch ends an iteration
     comment: Value = None
     raw: bool = False
-    deadline: float | None = None  # deadline of the whole cursor, or None if each iteration has its own
+    deadline: float | None = None  # deadline of the cursor, or None if each iteration has a deadline
     exhaust: bool = False
     keeps_session: InitVar[bool] = False  # True if another object ends the session
     documents: Iterator[Value] = _NO_DOCUMENTS  # iterator over decoded documents, with a length hint
@@ -243,7 +243,7 @@ class ServerCursor:
         return False
 
     def _store_batch(self, reply: CursorReply) -> None:
-        """Store the batch of a reply. The attribute :attr:`retrieved` counts only decoded documents."""
+        """Store the batch of a reply. :attr:`retrieved` counts only decoded documents."""
         self.post_batch_resume_token = reply.reply["cursor"].get("postBatchResumeToken")
         if isinstance(reply.batch, Batch):
             self._batch = reply.batch if reply.batch.has_more else None
@@ -261,7 +261,7 @@ class ServerCursor:
         self.resources.close()
 
     def close_after_block(self, error: BaseException | None) -> None:
-        """Close the cursor at the end of a ``with`` block, without a wait after a kill or a timeout."""
+        """Close the cursor at the end of a ``with`` block, without a wait after a kill or timeout."""
         if isinstance(error, (GreenletExit, Timeout)):
             self.drop()
         else:

@@ -47,7 +47,7 @@ class _InterruptedSession:
         was_answered = error is None or isinstance(error, OperationFailure)
         if was_answered or now > self.created + _UNANSWERED_TIMEOUT:
             self.attempt_count += 1
-        if self.attempt_count >= len(_DELAYS):  # a concurrent close() of the client may have made attempts
+        if self.attempt_count >= len(_DELAYS):  # a concurrent close() may have made attempts
             return False
         self.due = now + (_DELAYS[self.attempt_count] if was_answered else _DELAYS[-1])
         return True
@@ -99,7 +99,7 @@ class SessionReaper:
         for remnant in self._remnants:
             if remnant.session.unanswered_counts and not remnant.attempt_count:
                 arrival_time = max(arrival_time, remnant.created + _DELAYS[0])
-                remnant.due += _ATTEMPT_TIMEOUT  # the reaper greenlet makes no attempt during the pause
+                remnant.due += _ATTEMPT_TIMEOUT  # the greenlet makes no attempt during the pause
         pause = arrival_time - _clock.monotonic()
         if pause > 0:
             sleep(pause)

@@ -213,7 +213,7 @@ def with_transaction(
 
 @dataclass(eq=False, repr=False)
 class _RetryLoop:
-    """State of the retries of one :func:`with_transaction` call. No retry begins after the time `_end`."""
+    """State of the retries of one :func:`with_transaction` call. No retry begins after `_end`."""
 
     _ending: TransactionEnd
     _end: float
@@ -233,7 +233,7 @@ class _RetryLoop:
         return True
 
     def commit(self) -> bool:
-        """Commit the transaction, with retries. Return False if the whole transaction needs a retry."""
+        """Commit with retries. Return False if the whole transaction needs a retry."""
         retry_count = 0
         while True:
             try:
@@ -248,7 +248,7 @@ class _RetryLoop:
                     raise self._create_timeout_error(error)
                 if retry_count:
                     # The specification forbids a backoff only before the first retry. Without a backoff, a load
-                    # balancer that closes all connections would receive thousands of retries per second.
+                    # balancer that closes all connections would get thousands of retries per second.
                     self._wait(retry_count - 1, error)
                 retry_count += 1
             else:

@@ -38,7 +38,7 @@ class SentCommand:
         authenticates = name in _HELLO_NAMES and "speculativeAuthenticate" in command
         self.is_sensitive = authenticates or name in SENSITIVE_COMMANDS
         self.started = _clock.monotonic()
-        self.event_fields: DocumentDict = {}  # common fields of the events, set before the first event
+        self.event_fields: DocumentDict = {}  # common fields of events, set before the first event
 
 
 class CommandEvents:

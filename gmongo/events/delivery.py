@@ -1,4 +1,4 @@
-"""Delivery: listeners and log handlers receive events in their order of occurrence, one event at a time.
+"""Delivery: listeners and log handlers receive events in order of occurrence, one event at a time.
 
 A critical section *records* events in the order of the specification, without a greenlet switch. Then
 the greenlet waits until all earlier events have been delivered, and *delivers* its events. A listener
@@ -49,7 +49,7 @@ class _GreenletEvents:
 
 
 class Delivery:
-    """Undelivered events of one client. In a block ``with delivery:``, :meth:`deliver` does nothing."""
+    """Undelivered events of a client. In a block ``with delivery:``, :meth:`deliver` does nothing."""
 
     def __init__(self) -> None:
         self._events: deque[tuple[_GreenletEvents, Callable[..., None], tuple[object, ...]]] = deque()

@@ -101,7 +101,7 @@ class MessageText:
 
 
 def log(logger: logging.Logger, text: object, structured: DocumentDict, level: int = DEBUG) -> None:
-    """Log a message. A handler formats `text` later. The caller has checked that the logger is enabled."""
+    """Log a message. Handlers format `text` later. The caller checked that the logger is enabled."""
     safely(_handle_record, logger, text, structured, level)
 
 

@@ -128,7 +128,7 @@ class SelectionRequest(NamedTuple):
 
 
 class SelectionEvents:
-    """Publisher of log messages about server selection, for which the specification defines no events."""
+    """Publisher of log messages about server selection, for which the specification has no events."""
 
     def __init__(self, *, silent: bool) -> None:
         self._logger = log.silent_log if silent else log.server_selection_log

@@ -118,7 +118,7 @@ class Attempt(AttemptState):
         return result
 
     def _load_pin_and_transaction(self) -> tuple[PinnedConnection | None, Transaction | None]:
-        """Return the pinned connection and the transaction of the operation, and set :attr:`address`."""
+        """Return the operation's pinned connection and transaction, and set :attr:`address`."""
         operation = self.operation
         self.address = operation.address
         transaction = None if self.session is None else self.session.transaction

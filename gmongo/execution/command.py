@@ -43,7 +43,7 @@ class CommandRunner:
         self.orphan_taker: _OrphanTaker = lambda: None
 
     def run(self, attempt: Attempt, connection: Connection, reauthenticates: bool = True) -> Result:
-        """Run one command. After an error, update the connection, session and server before the check-in.
+        """Run one command. After an error, update the connection, session and server before check-in.
 
         If `reauthenticates` is true, the method may authenticate again, and repeat the command.
         """
@@ -80,7 +80,7 @@ class CommandRunner:
                 cluster_time = reply.get("$clusterTime")
                 if cluster_time is not None:
                     if CLUSTER_TIME(cluster_time) is not None:
-                        check(reply, SESSION_SCHEMA)  # raises an error with the name of the invalid field
+                        check(reply, SESSION_SCHEMA)  # raises an error that names the invalid field
                     self._topology.advance_cluster_time(cluster_time)
                 if attempt.session is not None:
                     attempt.store_times(reply)

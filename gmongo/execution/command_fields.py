@@ -107,7 +107,7 @@ def _add_session(command: DocumentDict, attempt: Attempt, session: Session, hell
 
 
 def _assign_transaction_number(operation: Operation, server_session: ServerSession) -> int:
-    """Return the transaction number of a retryable write. All attempts of the write use this number."""
+    """Return the transaction number of a retryable write. All attempts use this number."""
     if operation.transaction_number is None:
         server_session.transaction_number += 1
         operation.transaction_number = bson.Int64(server_session.transaction_number)

@@ -26,7 +26,7 @@ current_deadline = _current.get
 
 
 def deadline_after(seconds: float | None, option: str) -> float | None:
-    """Return the deadline `seconds` from now, infinity for 0 (no limit), or None for None (not set)."""
+    """Return the deadline `seconds` from now, infinity for 0 (no limit), or None for None (unset)."""
     if seconds is None:
         return None
     return seconds_of((seconds, option), _clock.monotonic() + seconds) if seconds else inf
@@ -34,7 +34,7 @@ def deadline_after(seconds: float | None, option: str) -> float | None:
 
 @contextmanager
 def until(deadline: float | None) -> Iterator[None]:
-    """Limit the operations in the block by `deadline`, or by an earlier deadline of an outer block."""
+    """Limit the operations in the block by `deadline`, or an earlier deadline of an outer block."""
     outer = _current.get()
     if deadline is None or (outer is not None and outer <= deadline):
         yield

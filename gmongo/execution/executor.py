@@ -51,12 +51,12 @@ class Executor:
         self.policy = RetryPolicy(options, topology)
         self._timeout = options.timeout
         self._limit_option = "timeoutMS"  # the option that sets `_timeout`, for error messages
-        self._is_for_operation = False  # True if the executor runs one operation with its own `timeout_ms`
+        self._is_for_operation = False  # True if the executor runs one operation with a `timeout_ms`
         self.overload = self.policy.overload
         self._bucket = self.overload.bucket
         # greenlets that wait for a backoff -> operation name and start time of the backoff
         self.backoffs: dict[greenlet, tuple[str, float]] = {}
-        self.number = next(_client_numbers)  # the number of the client in the process, for log messages
+        self.number = next(_client_numbers)  # the client's number in the process, for log messages
         register_after_fork(self)
 
     def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Result:
@@ -161,7 +161,7 @@ class Executor:
         return self._limit_option if self._timeout is None else f"{self._limit_option} ({self._timeout * 1000:.10g} ms)"
 
     def with_timeout(self, timeout: float | None, option: str = "timeout_ms") -> Executor:
-        """Return an executor with a timeout in seconds. 0 means no timeout, and None keeps the timeout."""
+        """Return an executor with a timeout in seconds. 0 disables and None keeps the timeout."""
         if timeout is None or timeout == self._timeout:
             return self
         executor = copy(self)

@@ -54,7 +54,7 @@ class Operation:
 
     name: ClassVar[str]
     is_write: ClassVar[bool] = False
-    retryable: bool = False  # True if the operation may be retried after a network error or an election
+    retryable: bool = False  # True allows a retry after a network error or an election
     address: Address | None = None  # the required server, or None for any suitable server
     waits_for_server: ClassVar[bool] = True  # True if the operation waits while its server is Unknown
     acknowledged: bool = True  # True if the server sends a reply
@@ -70,8 +70,8 @@ class Operation:
     takes_max_time: bool = True  # True if a deadline sets `maxTimeMS`
     waits_for_documents: ClassVar[bool] = False  # True if `maxTimeMS` limits the wait for documents
     opens_cursor: bool = False  # True if the result may be an open cursor
-    pins_connection: bool = False  # True if the cursor pins the connection even without a load balancer
-    pin: PinnedConnection | None = None  # the pinned connection on which the operation must run, or None
+    pins_connection: bool = False  # True if the cursor pins a connection even without a load balancer
+    pin: PinnedConnection | None = None  # the pinned connection for the operation, or None
     in_background: bool = False  # True if the operation must not keep the event loop alive
     selector_is_explicit: bool = False  # True to ignore the read preference of the transaction
     trace: OperationTrace | None = None  # the record of the progress for observers, or None

@@ -50,7 +50,7 @@ class OperationTrace:
     selection_time: float = 0.0
     check_out_time: float = 0.0
     backoff_time: float = 0.0
-    connecting_time: float = 0.0  # the time in `check_out_time` in which the pool established connections
+    connecting_time: float = 0.0  # the time in `check_out_time` to establish connections
     exchange_time: float = 0.0  # the time of all commands, from the first sent byte to the decoded reply
     decoding_time: float = 0.0  # the time in `exchange_time` in which the driver decoded replies
     round_trip_time: float = 0.0  # average round trip time of the server of the last attempt

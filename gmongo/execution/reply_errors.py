@@ -60,7 +60,7 @@ def raise_error_of(reply: Document, max_wire_version: int | None, concern_first:
 
 
 def malformed_reply_error(failure: Exception, operation: Operation) -> Exception:
-    """Return a ProtocolError, or `failure` itself if a custom type decoder may have raised `failure`."""
+    """Return a ProtocolError, or `failure` if a custom type decoder may have raised `failure`."""
     traceback = failure.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next

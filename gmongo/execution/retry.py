@@ -31,7 +31,7 @@ MAX_BACKOFF = 10.0  # seconds
 
 
 def backoff(retry_count: int, base: float, jitter: float) -> float:
-    """Return the backoff in seconds (BP-20 to BP-25). Each earlier retry doubles the maximum `base`."""
+    """Return the backoff in seconds (BP-20 to BP-25). Each prior retry doubles the maximum `base`."""
     return jitter * min(MAX_BACKOFF, base * 2.0**retry_count)
 
 
@@ -223,7 +223,7 @@ class Retry:
         self.failed_addresses: frozenset[Address] = frozenset()
 
     def record_failure(self, error: PyMongoError, attempt: AttemptState) -> None:
-        """Add the labels of the specifications to `error`, and set :attr:`delay` and :attr:`error`."""
+        """Add the specifications' labels to `error`, and set :attr:`delay` and :attr:`error`."""
         self._overload.failed_attempt_count += 1
         self.latest = error
         if attempt.is_retryable_write:
@@ -288,7 +288,7 @@ class Retry:
 
 
 def _add_labels(error: PyMongoError, attempt: AttemptState) -> None:
-    """Add the error labels that the specifications require, and notify the transaction of the error."""
+    """Add the labels that the specifications require, and notify the transaction of the error."""
     operation, transaction, hello = attempt.operation, attempt.transaction, attempt.hello
     if attempt.is_retryable_write or operation.ends_transaction:
         label_write_error(error, hello.max_wire_version if hello else 0, hello is not None and hello.is_mongos)

@@ -59,7 +59,7 @@ class ServerSessionPool:
 
     def acquire(self) -> ServerSession:
         """Return an idle session that does not expire soon, or a new session."""
-        # Critical section: the check of the age and the removal of a session must not switch greenlets.
+        # Critical section: the age check and the removal of a session must not switch greenlets.
         self.in_use += 1
         idle = self._idle
         now = _clock.monotonic()
@@ -103,7 +103,7 @@ class ServerSessionPool:
             self.hand_to_reaper(session)
 
     def hand_to_reaper(self, session: ServerSession, abort: Operation | None = None) -> None:
-        """Let the session reaper run `abort`, or kill the session if `abort` is None. Do not switch."""
+        """Let the reaper run `abort`, or kill the session if `abort` is None. Do not switch."""
         take = self.session_taker()
         if take is not None:
             take(session, abort)
@@ -120,7 +120,7 @@ class ServerSessionPool:
         return lsids
 
     def forget(self) -> None:
-        """Forget all sessions in a forked child, because these sessions belong to the parent process."""
+        """Forget all sessions in a forked child, because these sessions belong to the parent."""
         self._idle.clear()
         self.in_use = 0
         self._epoch += 1

@@ -171,7 +171,7 @@ class SessionHandle(Protocol):
 
 
 def newer_cluster_time(first: Document | None, second: Document | None) -> Document | None:
-    """Return the later of two cluster times, or the only cluster time if the other argument is None."""
+    """Return the later of two cluster times, or the only cluster time if an argument is None."""
     if first is None or second is None:
         return first or second
     return second if second["clusterTime"] > first["clusterTime"] else first
@@ -286,7 +286,7 @@ class ImplicitSession:
             self.end_implicit()
 
     def end_implicit(self) -> None:
-        """Return the server session, if any, to the pool after the last use. Later calls do nothing."""
+        """Return any server session to the pool after the last use. Later calls do nothing."""
         self._has_owner = False
         if self._use_count:
             return

@@ -58,7 +58,7 @@ def _command_ended(sent: SentCommand, duration: float, reply: Document | None, e
 
 
 class TracedExecutor(Executor):
-    """Executor that notifies observers. `with_observers` combines this class with an executor class."""
+    """Executor that notifies observers. `with_observers` adds this class to an executor class."""
 
     observers: Observers  # never None
 

@@ -98,7 +98,7 @@ class Transaction:
             pin.release(error)
 
     def begin_commit(self) -> bool:
-        """Prepare a commit. Return False if the driver need not send a `commitTransaction` command."""
+        """Prepare a commit. Return False if the driver need not send `commitTransaction`."""
         state = self.state
         if state is State.NONE:
             raise InvalidOperation("No transaction started")
@@ -112,7 +112,7 @@ class Transaction:
         return True
 
     def begin_abort(self) -> bool:
-        """Prepare an abort. Return False if the driver need not send an `abortTransaction` command."""
+        """Prepare an abort. Return False if the driver need not send `abortTransaction`."""
         state = self.state
         if state is State.NONE:
             raise InvalidOperation("No transaction started")

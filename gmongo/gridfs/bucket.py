@@ -123,7 +123,7 @@ class GridFSBucket(_FileFinder):
         metadata: Document | None = None,
         session: ClientSession | None = None,
     ) -> GridIn:
-        """Open a new file with a given ``_id`` for writing. Readers see the file after the file is closed.
+        """Open a new file with a given ``_id`` for writing. Readers see the file after its close.
 
         :raises TypeError: `filename` is not a string, or `chunk_size_bytes` is not an integer.
         :raises ValueError: `chunk_size_bytes` is less than 1.
@@ -145,7 +145,7 @@ class GridFSBucket(_FileFinder):
         if metadata is not None:
             fields["metadata"] = metadata
         file = GridIn(self._collection, session, filename=filename, chunk_size=size, **fields)
-        file._storage = self._storage  # all files share the storage, which creates the indexes only once
+        file._storage = self._storage  # all files share the storage, which creates the indexes once
         return file
 
     def upload_from_stream(
@@ -173,7 +173,7 @@ class GridFSBucket(_FileFinder):
         metadata: Document | None = None,
         session: ClientSession | None = None,
     ) -> None:
-        """Upload a file with a given ``_id``. If the upload fails, the driver removes the stored chunks.
+        """Upload a file with a given ``_id``. After a failure, the driver removes the stored chunks.
 
         :raises TypeError: `filename` is not a string, or `source` has the wrong type.
         :raises FileExists: another file has this ``_id``.
@@ -234,7 +234,7 @@ class GridFSBucket(_FileFinder):
     def delete(self, file_id: Value, session: ClientSession | None = None) -> None:
         """Remove a file and its chunks.
 
-        :raises NoFile: no file has this ``_id``. The driver still removes chunks with this `files_id`.
+        :raises NoFile: no file has this ``_id``. The driver still removes chunks with the `files_id`.
         """
         check_session(session)
         with self._storage.time_limit():

@@ -135,7 +135,7 @@ class GridFS(_FileFinder):
     def exists(self, document_or_id: Value = None, session: ClientSession | None = None, **kwargs: Value) -> bool:
         """Return True if a file matches the parameters. Without parameters, return True if any file exists.
 
-        :param document_or_id: the ``_id`` of the file, or a query; None (the default) matches any file.
+        :param document_or_id: the file's ``_id``, or a query; None (the default) matches any file.
         :param kwargs: fields of the description, with their values. With fields, the method ignores `document_or_id`.
         """
         check_session(session)

@@ -53,7 +53,7 @@ class GridIn(storage.FileProperties):
     Specification: GridFS, "File Upload".
 
     :param root_collection: the root collection of the bucket, such as ``database.fs``.
-    :param session: the session of all writes; None (the default) uses an implicit session for each write.
+    :param session: the session of all writes; None (the default) uses an implicit session per write.
     :param kwargs: fields of the description, such as ``_id``, ``filename``, ``contentType`` and ``metadata``.
         ``chunkSize`` is the chunk size in bytes, 255 KiB by default. ``encoding`` is the encoding of text that
         :meth:`write` receives.
@@ -82,12 +82,12 @@ class GridIn(storage.FileProperties):
         self._chunks: list[DocumentDict] = []  # complete chunks that the driver has not yet stored
         self._next_number = 0  # the number of the next chunk
         self._length = 0
-        self._owns_chunks = False  # True if all stored chunks with this files_id are chunks of the file
-        self._unconfirmed_ids: list[Value] = []  # the _id of each chunk that the server may have stored
-        self._sent_description: Document | None = None  # the description that the server may have stored
+        self._owns_chunks = False  # True if all stored chunks with this files_id belong to the file
+        self._unconfirmed_ids: list[Value] = []  # the _id of each possibly stored chunk
+        self._sent_description: Document | None = None  # the possibly stored description
         self._insert_is_unanswered = False  # True if the server may still perform the last insert
         self._failure: BaseException | None = None  # the first failure of the upload
-        self._removal_started = False  # True if a background greenlet removes, or has removed, the chunks
+        self._removal_started = False  # True if a background greenlet removes, or removed, the chunks
         self._closed = False
         self._use = storage.ExclusiveUse("GridIn")
 
@@ -238,7 +238,7 @@ class GridIn(storage.FileProperties):
                 self._start_removal()
 
     def _record_failure(self, error: BaseException) -> None:
-        """Record the first failure for later calls of `write` and `close`. Discard the unsent data."""
+        """Record the first failure for later calls of `write` and `close`. Discard unsent data."""
         interrupted = not isinstance(error, Exception)
         if self._failure is None:
             text = f"the upload was interrupted by {type(error).__name__}: abort it, and upload the file again"
@@ -261,7 +261,7 @@ class GridIn(storage.FileProperties):
 
     def _remove_after_failure(self, error: BaseException) -> None:
         if isinstance(error, errors.ConnectionFailure):
-            self._start_removal()  # a removal in this greenlet may take as long as the failed operation
+            self._start_removal()  # a removal here may take as long as the failed operation
         elif isinstance(error, Exception):
             try:
                 self._remove_now()
@@ -307,7 +307,7 @@ class GridIn(storage.FileProperties):
             self._storage.files.delete_one(own_file_query, session=session)
         if self._owns_chunks:
             self._storage.remove_chunks(file_id, session)
-            self._owns_chunks = False  # after the removal, another file may have chunks with this files_id
+            self._owns_chunks = False  # another file may then have chunks with this files_id
         if self._unconfirmed_ids:
             self._storage.remove_chunks(file_id, session, self._unconfirmed_ids)
 
@@ -364,7 +364,7 @@ class GridIn(storage.FileProperties):
 
     @property
     def length(self) -> int:
-        """The size of the file in bytes. Before the file is closed, the property raises AttributeError."""
+        """The size of the file in bytes. Before the close, the property raises AttributeError."""
         return cast("int", self._field_when_closed("length"))
 
     @property

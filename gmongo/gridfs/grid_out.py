@@ -37,7 +37,7 @@ class GridOut(storage.FileProperties, io.IOBase):
     :param root_collection: the root collection of the bucket, such as ``database.fs``.
     :param file_id: the ``_id`` of the file.
     :param file_document: the description of the file; None (the default) fetches the description of `file_id`.
-    :param session: the session of all reads; None (the default) uses an implicit session for each read.
+    :param session: the session of all reads; None (the default) uses an implicit session per read.
     :raises TypeError: `root_collection` is not a :class:`~gmongo.collection.Collection`.
     :raises InvalidOperation: the session is in a transaction.
     """
@@ -110,7 +110,7 @@ class GridOut(storage.FileProperties, io.IOBase):
         raise AttributeError(f"GridOut object has no attribute {name!r}")
 
     def read_ahead(self, batches: int = 1, max_bytes: int = DEFAULT_MAX_BYTES) -> GridOut:
-        """Fetch the next batches of chunks in the background while the application uses the current batch.
+        """Fetch the next chunks in the background while the application uses the current batch.
 
         The driver applies the setting when it opens a cursor, such as at the first read. See also
         :meth:`Cursor.read_ahead <gmongo.cursor.Cursor.read_ahead>`.
@@ -168,7 +168,7 @@ class GridOut(storage.FileProperties, io.IOBase):
     def readline(self, size: int | None = -1) -> bytes:
         """Return the next line, including its line end.
 
-        :param size: the maximum number of bytes; None or a negative number (-1 by default) means no limit.
+        :param size: the limit in bytes; None or a negative number (-1 by default) means no limit.
         :returns: the bytes. At the end of the file, the result is empty.
         :raises CorruptGridFile: a chunk is missing or has the wrong size.
         :raises InvalidOperation: another greenlet uses the file.

@@ -20,12 +20,12 @@ class GridOutCursor(Cursor[Value]):
     :meth:`GridFSBucket.find` and :meth:`GridFS.find` create the cursor.
 
     :param collection: the root collection of the bucket, such as ``database.fs``.
-    :param filter: a query such as ``{"metadata.owner": "ann"}``; None (the default) matches every file.
+    :param filter: a query like ``{"metadata.owner": "ann"}``; None (the default) matches every file.
     :param skip: the number of files that the server skips; 0 by default.
     :param limit: the maximum number of files; 0 (the default) means no limit.
     :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
     :param sort: a list of pairs (field, direction), or a mapping; None (the default) does not sort the files.
-    :param batch_size: the number of descriptions in each batch; 0 (the default) lets the server choose.
+    :param batch_size: the number of descriptions per batch; 0 (the default) lets the server choose.
     :param session: an explicit session without a transaction, or None (the default) for an implicit session.
     :raises TypeError: an argument has the wrong type.
     :raises InvalidOperation: the session is in a transaction.

@@ -88,7 +88,7 @@ def check_acknowledged(target: Collection[Value] | Database[Value], label: str) 
 
 
 def check_session(session: ClientSession | None) -> None:
-    """Raise InvalidOperation for a session in a transaction, in which the server does not list indexes."""
+    """Raise InvalidOperation for a transaction, in which the server does not list indexes."""
     checked_session(session)
     if session is not None and session.in_transaction:
         raise InvalidOperation("GridFS does not support multi-document transactions")

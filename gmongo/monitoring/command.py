@@ -30,7 +30,7 @@ class CommandStartedEvent(Event):
     :param database_name: the database of the command.
     :param request_id: the request ID in the message header.
     :param connection_id: the address (host, port) of the server.
-    :param operation_id: the ID that all commands of an operation, such as a bulk write, have in common.
+    :param operation_id: the ID that all commands of an operation, such as a bulk write, share.
     :param service_id: the ID of the service behind a load balancer, or None.
     :param server_connection_id: the ID that the server assigned to the connection, or None.
 

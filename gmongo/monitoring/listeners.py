@@ -102,7 +102,7 @@ class ConnectionPoolListener(_Listener):
     def connection_ready(self, event: pool.ConnectionReadyEvent) -> None:
         """Handle the establishment of a connection, after handshake and authentication.
 
-        :param event: the event with the ID of the connection, and the time to establish the connection.
+        :param event: the event with the connection's ID, and the time to establish the connection.
         """
         raise NotImplementedError
 

@@ -20,7 +20,7 @@ class ServerHeartbeatStartedEvent(Event):
     """A heartbeat started.
 
     :param connection_id: the address of the server.
-    :param awaited: True if the server replies only after a change of its state, or after a time limit.
+    :param awaited: True if the server replies only after a change of its state or a time limit.
     """
 
     connection_id: tuple[str, int | None]

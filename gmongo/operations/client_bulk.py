@@ -37,7 +37,7 @@ class Limits(NamedTuple):
     batch_size: int  # the maximum size of a message with several operations
 
 
-# The usual limits of servers since MongoDB 3.6. The driver assumes these limits before the first hello.
+# The usual limits of servers since MongoDB 3.6, which the driver assumes before the first hello.
 USUAL_LIMITS = Limits(sizes.USUAL_WRITE_BATCH_SIZE, sizes.MAX_MESSAGE_SIZE, sizes.MAX_BSON_SIZE, sizes.MAX_MESSAGE_SIZE)
 
 
@@ -158,7 +158,7 @@ def check_unacknowledged_models(requests: list[_Model]) -> None:
 
 
 def _convert_to_document(model: _Model) -> DocumentDict:
-    """Convert a write model to an element of the command field ``ops``, with the namespace index 0."""
+    """Convert a write model to an element of the field ``ops``, with the namespace index 0."""
     if isinstance(model, models.InsertOne):
         models.check_is_mapping("document", model.document)
         return {"insert": 0, "document": _with_id_first(model.document)}
@@ -194,7 +194,7 @@ _RESULT_SCHEMA = {
 
 
 class BulkWriteBatch(CursorOperation):
-    """`bulkWrite` command with the operations that fit into a message. The reply contains a cursor."""
+    """`bulkWrite` command with the operations that fit into a message. The reply has a cursor."""
 
     name = "bulkWrite"
     is_write = True

@@ -16,7 +16,7 @@ def name_of(index_or_name: str | KeyOrList) -> str:
 
 
 def created_index_names(reply: Document, count: int) -> list[str]:
-    """Return the index names in the reply to ``createSearchIndexes``, which created `count` indexes."""
+    """Return the index names in the reply to ``createSearchIndexes`` for `count` indexes."""
     created_indexes = required_field(reply, "indexesCreated", DOCUMENTS)
     if len(created_indexes) != count:
         raise unexpected("indexesCreated of a reply", f"a list of {count} documents", created_indexes)

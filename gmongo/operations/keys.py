@@ -40,7 +40,7 @@ def key_pairs(keys: KeyOrList, option: str) -> list[tuple[str, Direction]]:
 
 
 def index_document(keys: KeyOrList, option: str) -> dict[str, Direction]:
-    """Return index keys or a sort order as a document for ``createIndexes``, ``sort`` and ``hint``."""
+    """Return index keys or a sort order as a document for ``createIndexes``, ``sort`` or ``hint``."""
     return dict(key_pairs(keys, option))
 
 

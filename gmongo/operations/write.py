@@ -118,7 +118,7 @@ def _too_large_error(encoded: bytes, hello: Hello) -> DocumentTooLarge:
 
 
 class _Write(Operation):
-    """Base class of `insert`, `update` and `delete` commands with the statements `batch_statements`."""
+    """Base class of `insert`, `update` and `delete` commands with `batch_statements`."""
 
     is_write = True
     takes_write_concern = True
@@ -214,7 +214,7 @@ class WriteBatch(_Write):
 
 
 class SingleWrite(_Write):
-    """`insert`, `update` or `delete` command with one statement. A write error raises an exception."""
+    """`insert`, `update` or `delete` command with one statement. Write errors raise exceptions."""
 
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
         encoded = self._encoded = self._encoded or self.encode(hello)
@@ -289,5 +289,5 @@ def update_statement(
 
 
 def delete_statement(filter: Document, *, limit: int, collation: Document | None, hint: Value) -> DocumentDict:
-    """Return a statement of a `delete` command. The limit is 1 for one document, 0 for all documents."""
+    """Return a `delete` statement. The limit is 1 for one document, 0 for all documents."""
     return without_none({"q": filter, "limit": limit}, collation=collation, hint=hint)

@@ -37,7 +37,7 @@ def read_preference(options: Document) -> _ReadPreference:
 
 
 def tls_enabled(options: Document) -> bool:
-    """Return True if connections use TLS. Without the option tls, any other TLS option enables TLS."""
+    """Return True if connections use TLS. Without the option tls, any TLS option enables TLS."""
     if options.get("tls") is not None:
         return bool(options["tls"])
     return any_option_set(options, TLS_DETAIL_OPTIONS)

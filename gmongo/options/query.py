@@ -20,7 +20,7 @@ Pairs = list[tuple[str, str]]
 
 
 def split_options(opts: str, validate: bool, warn: bool, normalize: bool, has_slash: bool = True) -> Options:
-    """Parse the options part of a connection string, as :func:`gmongo.uri_parser.split_options` describes.
+    """Parse the options of a connection string, as :func:`gmongo.uri_parser.split_options` describes.
 
     If `warn` is True, an invalid option that protects the client, such as ``tls`` or
     ``authMechanism``, is still an error. `has_slash` is False if no slash precedes the question mark,

@@ -109,7 +109,7 @@ def compressors(value: object) -> list[str]:
 
 
 def uuid_representation(value: object) -> int:
-    """Convert the name of a UUID representation to the number of ``bson.binary.UuidRepresentation``."""
+    """Convert a UUID representation's name to the number of ``bson.binary.UuidRepresentation``."""
     if not isinstance(value, str) or value not in _UUID_REPRESENTATIONS:
         raise Rejected(f"one of {', '.join(_UUID_REPRESENTATIONS)}")
     return _UUID_REPRESENTATIONS[value]
@@ -129,7 +129,7 @@ def datetime_conversion(value: object) -> DatetimeConversion:
 
 
 def allowed_hosts_suffix(value: object) -> str:
-    """Convert the option ``srvAllowedHostsSuffix`` to lower case without a dot at the start or the end.
+    """Convert the option ``srvAllowedHostsSuffix`` to lower case without a dot at the start or end.
 
     A single label must be in `RESERVED_TOP_LEVEL_NAMES`. Public suffixes like ``co.uk`` are accepted.
     """

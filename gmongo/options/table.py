@@ -43,7 +43,7 @@ class Option:
     secret: bool = False  # True if the value must never be shown
     protects: bool = False  # True if the client would be less secure without the option
     decodes: bool = False  # True if `validate` splits the value at the delimiters, and then percent-decodes the parts
-    insecure: bool | None = None  # the less secure value of a security flag, or None for other options
+    insecure: bool | None = None  # the insecure value of a security flag, or None for other options
 
     @property
     def key(self) -> str:

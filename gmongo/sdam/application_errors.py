@@ -1,4 +1,4 @@
-"""Effects of operation errors on server descriptions and pools (SDAM specification, "Error handling")."""
+"""Effects of errors on server descriptions and pools (SDAM specification, "Error handling")."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _MAX_EVENTS = 100
 
 
 class SdamEvent(NamedTuple):
-    """One SDAM event of a server, or several consecutive events with the same kind and error class."""
+    """One SDAM event of a server, or consecutive events with the same kind and error class."""
 
     moment: float  # Time of the last merged event, as measured by `_clock.monotonic()`.
     kind: str

@@ -19,7 +19,7 @@ def _description_property(name: str) -> Any:
 
 
 def _reply_property(name: str, doc: str, default: object = None) -> Any:
-    """Return a property for the field `name` of the reply. A missing field has the value `default`."""
+    """Return a property for the field `name` of a reply. A missing field has the value `default`."""
     return property(lambda reply: reply.get(name, default), doc=doc)
 
 

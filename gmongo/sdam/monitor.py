@@ -77,7 +77,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         self._heartbeat: tuple[float, bool] | None = None  # start time, and True for an awaitable hello
 
     def request_check(self) -> None:
-        """Request a check after the minimum pause between checks. Ignore the request during a check."""
+        """Request a check after the minimum pause. Ignore the request during a check."""
         self._wakeup.set()
 
     @property
@@ -187,7 +187,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
             self._disconnect(error)
             return None if isinstance(error, CheckCancelled) else previous.to_unknown(without_frames(error))
         except BaseException:
-            # after a kill or a timeout of the greenlet, close the connection, but report no server error
+            # after the greenlet's kill or timeout, close the connection, but report no server error
             self._disconnect(AutoReconnect(f"check of {address_text(self.address)} was interrupted"))
             raise
         if not awaited:
@@ -200,7 +200,7 @@ class Monitor(OwnedMonitor[MonitorOwner]):
         return ServerDescription(self.address, hello.reply, self._rtt.average, min_round_trip_time=self._rtt.minimum)
 
     def _disconnect(self, error: Exception) -> None:
-        # Reset the attribute first, so that an interrupted listener does not prevent a new connection.
+        # Reset the attribute first, so that an interrupted listener cannot prevent a new connection.
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

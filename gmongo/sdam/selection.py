@@ -1,4 +1,4 @@
-"""Pure functions that select the suitable servers for an operation (Server Selection specification)."""
+"""Pure functions that select suitable servers for an operation (Server Selection specification)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Server selection for operations, with a cache of suitable servers and a queue of waiting greenlets."""
+"""Server selection, with a cache of suitable servers and a queue of waiting greenlets."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ class ServerSelector:
             self._queue.leave(waiter)
 
     def _compute_end_of_wait(self, deadline: float | None) -> float:
-        """Return the time at which server selection times out, as measured by :mod:`gmongo._clock`."""
+        """Return the time at which server selection times out, measured by :mod:`gmongo._clock`."""
         end = _clock.monotonic() + self._settings.server_selection_timeout
         return end if deadline is None else min(end, deadline)
 

@@ -42,7 +42,7 @@ class TopologySettings:
     server_selector: Callable[[list[ServerDescription]], Iterable[ServerDescription]] | None = None
     monitoring_mode: str = "auto"  # other modes: "poll" and "stream"
     srv: SrvRecords | None = None
-    # function that queries DNS for the seeds, and returns complete settings. None if the seeds are known
+    # function that queries DNS for the seeds, and returns complete settings. None for known seeds
     resolve: Callable[[TopologySettings], TopologySettings] | None = None
     srv_max_hosts: int = 0  # Maximum number of hosts from SRV records. 0 means no limit.
     srv_rescan_interval: float = SRV_RESCAN_INTERVAL  # Minimum time after a successful SRV query.

@@ -43,7 +43,7 @@ _GRACE_PERIOD = 10.0  # seconds for which operations may continue after the clie
 
 
 class _PoolOwner:
-    """Callbacks of pools to the topology. The weak reference allows Python to free a deleted client."""
+    """Callbacks of pools to the topology. The weak reference lets Python free a deleted client."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = weakref.ref(topology)
@@ -92,7 +92,7 @@ class Topology:
                 self._restart_in_child()
             elif self.settings.resolve is None:
                 self._start_servers()
-        if self._srv_monitor is not None:  # a forked child inherited the SRV monitor of the parent process
+        if self._srv_monitor is not None:  # a forked child inherited the parent's SRV monitor
             self._srv_monitor.stop()
             self._srv_monitor = None
         if self.settings.srv is not None and self.is_polled():
@@ -128,7 +128,7 @@ class Topology:
         return TopologyDescription(TOPOLOGY_TYPE.Unknown, {}, None, None, None, self.settings)
 
     def _restart_in_child(self) -> None:
-        """Create new monitors and reset the pools at the first use of the client in a forked child."""
+        """Create new monitors and reset the pools at the client's first use in a forked child."""
         self.description = self.description.reset()
         self.selector.clear_cache()
         servers, self.servers = self.servers, {}
@@ -144,7 +144,7 @@ class Topology:
         self._srv_monitor.start()
 
     def close(self) -> None:
-        """Stop all greenlets and close all pools. Operations in progress may continue for 10 seconds."""
+        """Stop all greenlets and close all pools. Running operations may continue for 10 seconds."""
         if self.closed:
             return
         # Critical section to the end of `with`. Without servers, checks and errors have no effect.
@@ -223,7 +223,7 @@ class Topology:
         # selected server could check out an old connection.
         with self._delivery:
             self.apply(description, error, interrupt=isinstance(error, NetworkTimeout))
-        self._delivery.deliver(wait=False)  # a monitor does not wait for listener calls of other greenlets
+        self._delivery.deliver(wait=False)  # a monitor does not wait for listeners of other greenlets
 
     def is_polled(self) -> bool:
         """Return True if the SRV monitor must query DNS for hosts. Replica sets and load balancers need no query."""
@@ -308,7 +308,7 @@ class Topology:
     ) -> None:
         """Replace the topology description, and record events in the order of the specification, without a switch.
 
-        `server_change` consists of the old and the new description of the server that caused the change.
+        `server_change` consists of the old and new description of the server that caused the change.
         """
         record, events = self._delivery.record, self._events
         before, self.description = self.description, after

@@ -1,4 +1,4 @@
-"""Pure functions that compute the next topology description (SDAM specification, "TopologyType table")."""
+"""Pure functions for the next topology description (SDAM specification, "TopologyType table")."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def replace_srv_hosts(
     max_hosts: int,
     sample: Callable[[list[Address], int], list[Address]],
 ) -> TopologyDescription:
-    """Return the topology description with the hosts from a DNS query. `max_hosts` of 0 means no limit."""
+    """Return the description with the hosts from a DNS query. `max_hosts` of 0 means no limit."""
     known = topology.server_descriptions()
     unchanged = {address: server for address, server in known.items() if address in hosts}
     new = [address for address in hosts if address not in known]

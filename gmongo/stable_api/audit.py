@@ -36,7 +36,7 @@ class Audit(CommandListener):
 
     @property
     def findings(self) -> list[Finding]:
-        """All findings, sorted by severity of the verdict and then by frequency, in descending order."""
+        """All findings, sorted by severity of the verdict, then by frequency, in descending order."""
         order = list(Verdict)
         return sorted(self._findings.values(), key=lambda each: (order.index(each.remark.verdict), -each.count))
 

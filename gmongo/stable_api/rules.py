@@ -52,7 +52,7 @@ class Finding:
 
     @property
     def hinders(self) -> bool:
-        """True if ``strict=True`` or ``deprecation_errors=True`` may turn the finding into an error."""
+        """True if ``strict=True`` or ``deprecation_errors=True`` may make the finding an error."""
         return self.remark.verdict is not Verdict.NEWER
 
 

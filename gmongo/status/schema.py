@@ -70,7 +70,7 @@ def select_fields(state: object, query_text: bool) -> DocumentDict:
 
 
 def _select_fields(value: object, shape: Any, path: str) -> Any:
-    if isinstance(shape, tuple) and not isinstance(shape[0], type):  # the shape (schema, None) allows None
+    if isinstance(shape, tuple) and not isinstance(shape[0], type):  # (schema, None) allows None
         return None if value is None else _select_fields(value, shape[0], path)
     if isinstance(shape, list):
         elements = enumerate(_checked_type(list, value, path))

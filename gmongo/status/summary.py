@@ -93,7 +93,7 @@ def _server_problems(client: DocumentDict) -> Iterator[DocumentDict]:
 
 
 def _latest_event(events: list[DocumentDict]) -> DocumentDict:
-    """Return the age and the kind of the latest event, as keyword arguments for :func:`_new_problem`."""
+    """Return the age and kind of the latest event, as keyword arguments for :func:`_new_problem`."""
     return {"age": events[0]["sinceMS"], "event": events[0]["what"]} if events else {}
 
 

@@ -35,7 +35,7 @@ class Column(NamedTuple):
 
 
 class Order(NamedTuple):
-    """Sort order of the rows of a table: the name of a column, and True if the largest value is first."""
+    """Sort order of a table's rows: the name of a column, and True if the largest value is first."""
 
     column: str
     descending: bool = False
@@ -55,7 +55,7 @@ class View(NamedTuple):
 
 
 def _field_column(name: str, key: str | None = None, is_wide: bool = False) -> Column:
-    """Return a column whose cells show the values of the field `key`, by default of the field `name`."""
+    """Return a column whose cells show the values of the field `key`, by default of `name`."""
     return Column(name, lambda row: row.get(key or name), None, is_wide)
 
 
@@ -201,7 +201,7 @@ _STYLES = {"Unknown": "red", "paused": "yellow", "closed": "yellow"}
 
 
 def overview(states: list[DocumentDict], width: int) -> RenderableType:
-    """Return all problems, and the first rows of all tables, for a terminal with `width` characters."""
+    """Return all problems and the first rows of all tables for a terminal with `width` characters."""
     tables = (table(view, states, width, view.order, _MAX_ROWS) for view in VIEWS)
     return Group(headline(states), problems(states), *tables)
 
@@ -233,7 +233,7 @@ def problems(states: list[DocumentDict]) -> RenderableType:
 
 
 def _occurrence_text(problem: DocumentDict) -> str:
-    """Return a text with the event that began a problem, the number of instances, and the process IDs."""
+    """Return a text with the event that began a problem, the instance count, and the process IDs."""
     event = f"since: {problem['event']}; " if problem["event"] else ""
     count = f"{problem['count']} times " if problem["count"] > len(problem["in"]) else ""
     return f"{event}{count}in process {', '.join(map(str, problem['in']))}"

@@ -106,7 +106,7 @@ class Publisher:
         # Rename after listen(), because a reader ignores a process if nothing listens on the socket.
         temporary_path.rename(path)
         if self._server is not None:
-            self._server.close()  # this process is a forked child, and the server belongs to the parent
+            self._server.close()  # in a forked child, the server belongs to the parent
         self._server = _Server(
             listener, lambda sock, _address: _send_state(sock, self.query_text), spawn=_MAX_CONNECTIONS
         )
@@ -124,7 +124,7 @@ def worker_states(directory: str | os.PathLike[str], query_text: bool = False) -
     If a process sends no state within a second, or sends a malformed state, its item has the field ``error`` and no
     clients. This function removes the sockets of processes that have ended, and changes nothing else.
 
-    :param directory: the directory of :func:`publish`. If the directory does not exist, the list is empty.
+    :param directory: the directory of :func:`publish`. Without this directory, the list is empty.
     :param query_text: True to include the text of slow operations, if processes publish the text; False by default.
     :raises ConfigurationError: the directory belongs to another user, or is writable for other users.
     """

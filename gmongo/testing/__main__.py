@@ -92,7 +92,7 @@ def _create_parser() -> argparse.ArgumentParser:
 
 
 def _receive_deployment(channel: Channel | None) -> Deployment | None:
-    """Return the deployment of the plan that the parent process sends, or None if there is no plan."""
+    """Return the deployment of the plan that the parent process sends, or None without a plan."""
     from gmongo.testing.plan import create_from_message
 
     message = channel.receive() if channel is not None else None
@@ -158,7 +158,7 @@ def _parse_parameter(argument: str) -> tuple[str, Any]:
 
 
 def _watch_input(end_event: Event) -> None:
-    """If standard input is a pipe, wait until the other end of the pipe is closed, and set `end_event`."""
+    """If standard input is a pipe, wait until the pipe's other end is closed, and set `end_event`."""
     try:
         if not stat.S_ISFIFO(os.fstat(0).st_mode):
             return

@@ -1,4 +1,4 @@
-"""The clock of a simulated deployment: the virtual clock of the current hub, or else the real clock."""
+"""The clock of a simulated deployment: the virtual clock of the current hub, or the real clock."""
 
 from __future__ import annotations
 

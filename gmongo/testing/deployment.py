@@ -352,7 +352,7 @@ class Deployment:
         self._cluster.limits.reset()
 
     def advance(self, seconds: float) -> None:
-        """Advance the virtual clock without a wait, and run all events that happen in the skipped time.
+        """Advance the virtual clock without a wait, and run all events of the skipped time.
 
         :param seconds: the time by which the clock advances.
         :raises ValueError: `seconds` is negative or is not a number.

@@ -176,7 +176,7 @@ def database_uri(engine: str | None = None) -> Iterator[str]:
 
 
 def default_engine() -> str:
-    """Return ``"mongod"`` if `mongod` is installed and runs on this machine. Otherwise return ``"nx"``."""
+    """Return ``"mongod"`` if `mongod` is installed and runs on this machine, otherwise ``"nx"``."""
     try:
         find_program()
     except EmbeddedDatabaseError:

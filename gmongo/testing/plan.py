@@ -26,7 +26,7 @@ class Plan:
         return deployment
 
     def to_message(self) -> dict[str, Any]:
-        """Return the plan as a message, with the certificate authority if the setting `tls` is True."""
+        """Return the plan as a message, with the certificate authority if `tls` is True."""
         tls = self.settings.get("tls", False)
         if isinstance(tls, ssl.SSLContext):
             raise ValueError("tls is an SSLContext, which cannot be sent to another process: use True or paths")

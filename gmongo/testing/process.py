@@ -84,7 +84,7 @@ class TetheredProcess:
             self._process.wait()
 
     def output(self) -> str:
-        """Return the end of the text that the program wrote to its standard output and standard error."""
+        """Return the end of the text that the program wrote to standard output and standard error."""
         try:
             text = self._output_path.read_text(encoding="utf-8", errors="replace")
         except OSError:

@@ -1,4 +1,4 @@
-"""A deployment in a separate thread or process, with the API of :class:`~gmongo.testing.Deployment`."""
+"""A deployment in another thread or process, with the API of :class:`~gmongo.testing.Deployment`."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def share_server(folder: Path, member_count: int) -> Iterator[RunningServer]:
             fcntl.flock(usage_lock, fcntl.LOCK_SH)
             fcntl.flock(start_lock, fcntl.LOCK_UN)
             yield RunningServer(uri_file.read_text(), None)
-            return  # the end of the outer ``with`` block closes the files, and thereby releases the locks
+            return  # the end of the outer ``with`` block closes the files, and releases the locks
         with start_server(member_count) as server:
             uri_file.write_text(server.uri)
             fcntl.flock(start_lock, fcntl.LOCK_UN)

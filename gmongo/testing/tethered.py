@@ -1,6 +1,6 @@
 """The script of :class:`~gmongo.testing.process.TetheredProcess`: run a program that ends with its parent process.
 
-This file runs as a script. The script itself imports only the standard library, not gevent or the driver.
+This file runs as a script. The script imports only the standard library, not gevent or the driver.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The constructs that the simulation does not support, and the engine that supports each construct."""
+"""The unsupported constructs of the simulation, and the engine that supports each construct."""
 
 from __future__ import annotations
 

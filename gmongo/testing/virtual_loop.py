@@ -29,7 +29,7 @@ class VirtualLoop:
 
     :param loop: the real loop.
     :param start: the first value of the clock; by default the value of :func:`time.monotonic`.
-    :param date: the date and time at the start, in seconds since 1970; by default the real date and time.
+    :param date: the date and time at the start, in seconds since 1970; by default the real time.
     :param in_real_time: True if the clock runs at the speed of real time, and jumps only in
         :meth:`advance`. In this mode, timers wait in real time.
     """
@@ -43,7 +43,7 @@ class VirtualLoop:
         self._virtual_now = start_time if start is None else start
         self._offset = self._virtual_now - start_time
         self._epoch = (time.time() if date is None else date) - self._virtual_now
-        self._jump_request_count = 0 if in_real_time else 1  # the clock may jump if the count is not 0
+        self._jump_request_count = 0 if in_real_time else 1  # a positive count lets the clock jump
         self._entry_numbers = itertools.count()
         self._queue: list[tuple[float, int, int, VirtualTimer]] = []
         self._ref_count = 0  # the number of scheduled timers that keep the hub running

@@ -18,7 +18,7 @@ class VirtualTime:
 
     All timers of the current hub use the virtual clock: timers of gmongo, timers of simulated deployments, and
     ``gevent.sleep`` and ``gevent.Timeout`` in the application. An election of thirty seconds takes milliseconds of real
-    time. Computations take no virtual time. Therefore a test has equal results on slow and fast machines.
+    time. Computations take no virtual time. Thus a test has equal results on slow and fast machines.
 
     Create the deployments and the clients inside the ``with`` block of this class, because their timers need the
     virtual clock. All servers must run in the current hub. While gmongo waits for a server in another process, the
@@ -29,7 +29,7 @@ class VirtualTime:
     :param date: the first value of :meth:`date`; by default the real date. A date without a time zone is in UTC.
     :param seed: the seed of all random decisions of the driver and the deployments; 0 by default. Random decisions
         include server selection, backoff, lost replies, and identifiers of sessions, cursors and documents. If two runs
-        of a program have equal values of `seed`, `start` and `date`, the same events happen in both runs.
+        of a program have equal `seed`, `start` and `date`, the same events happen in both runs.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """CRC-32C, the optional checksum at the end of an OP_MSG. Sources: the OP_MSG specification and RFC 3720.
 
-The driver sends no checksums. A MongoDB server sends checksums only to clients that send checksums, but
+The driver sends no checksums. MongoDB servers send checksums only to clients that send checksums, but
 some compatible servers always send checksums, which the driver verifies. This Python code is slow (about
 8 MB per second), but needs no library.
 """

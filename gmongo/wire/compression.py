@@ -56,7 +56,7 @@ def missing_package(name: str) -> str | None:
 
 
 def make_compressor(name: str, zlib_level: int) -> Compressor:
-    """Return a compressor. `zlib_level` is 0 to 9 (best compression), or -1 for the default of zlib."""
+    """Return a compressor. `zlib_level` is 0 to 9 (best compression), or -1 for zlib's default."""
     if name == "zlib":
         return Compressor(ZLIB, lambda data: zlib.compress(data, zlib_level))
     if name == "snappy":
@@ -67,7 +67,7 @@ def make_compressor(name: str, zlib_level: int) -> Compressor:
 
 
 def compress_message(buffers: Sequence[bytes], compressor: Compressor) -> Sequence[bytes]:
-    """Wrap a message in OP_COMPRESSED, unless its command must stay uncompressed. May switch greenlets."""
+    """Wrap a message in OP_COMPRESSED if its command allows compression. May switch greenlets."""
     first = buffers[0]
     if struct.unpack_from("<i", first, 12)[0] != OP_MSG:
         return buffers  # the message is an OP_QUERY with the legacy hello
@@ -86,7 +86,7 @@ def compress_message(buffers: Sequence[bytes], compressor: Compressor) -> Sequen
 
 
 def decompress_message(payload: memoryview, max_message_size: int) -> tuple[int, memoryview]:
-    """Return opcode and payload of the compressed message. May switch greenlets if the message is long."""
+    """Return opcode and payload of a compressed message. May switch greenlets for a long message."""
     if len(payload) < _WRAPPER.size:
         raise ProtocolError(f"OP_COMPRESSED of {len(payload)} bytes after the header is too short")
     opcode, size, identifier = _WRAPPER.unpack_from(payload)

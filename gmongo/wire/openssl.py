@@ -66,7 +66,7 @@ class Session:
     """TLS session that shortens the next handshake, in which the server sends no certificate."""
 
     raw: SSL.Session
-    # End of the validity of the certificate status, in seconds since 1970. None requires a full handshake.
+    # Expiry of the certificate status, in seconds since 1970. None requires a full handshake.
     valid_until: float | None
 
     @property

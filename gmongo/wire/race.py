@@ -35,7 +35,7 @@ class AddressOrder:
     """Order of the attempts of a :class:`Race`. Addresses with failed or slow attempts are last."""
 
     def __init__(self) -> None:
-        self._failed_addresses: dict[SocketAddress, None] = {}  # addresses in the order of their failures
+        self._failed_addresses: dict[SocketAddress, None] = {}  # addresses in order of failure
 
     def __repr__(self) -> str:
         return f"<AddressOrder {len(self._failed_addresses)} failed>"

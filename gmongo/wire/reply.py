@@ -31,7 +31,7 @@ _DOCUMENT_TYPE, _ARRAY_TYPE = 3, 4
 _SHORTEST_DOCUMENT = 5
 _EMPTY_ARRAY = b"\x05\x00\x00\x00\x00"
 _FIXED_SIZES = {1: 8, 6: 0, 7: 12, 8: 1, 9: 8, 10: 0, 16: 4, 17: 8, 18: 8, 19: 16, 0xFF: 0, 0x7F: 0}
-# BSON type of a value that starts with an int32 length -> number of bytes that the length does not include
+# BSON type of a value that starts with an int32 length -> number of bytes that the length excludes
 _LENGTH_PREFIXED = {2: 4, 13: 4, 14: 4, 5: 5, 3: 0, 4: 0, 12: 16, 15: 0}
 
 
@@ -103,7 +103,7 @@ class Batch:
             yield from run
 
     def documents(self) -> list[Value]:
-        """Decode all documents of the batch, even if :meth:`decode_run` has returned some documents."""
+        """Decode all documents of the batch, even if :meth:`decode_run` returned some documents."""
         return _decode_documents(self._array, 4, len(self._array) - 1, self._codec_options)
 
     def raw(self) -> bytes:
@@ -133,7 +133,7 @@ def _decode_documents(array: memoryview, start: int, end: int, codec_options: Co
 
 
 def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> list[Value]:
-    """Decode array elements. Wrap the array in a document, because the decoder requires a document."""
+    """Decode array elements. Wrap the array in a document, because the decoder needs a document."""
     size = len(elements) + _SHORTEST_DOCUMENT
     document = b"".join((_INT32.pack(size + 8), b"\x040\x00", _INT32.pack(size), elements, b"\x00\x00"))
     (values,) = bson.decode(document, codec_options).values()
@@ -253,7 +253,7 @@ def cut_batch(
     if not isinstance(reply["cursor"], dict):
         raise ProtocolError("a reply has two fields with the name 'cursor'")
     field = "nextBatch" if "nextBatch" in reply["cursor"] else "firstBatch"
-    # Copy the batch of a small message, because the next message overwrites the buffer of the transport.
+    # Copy the batch of a small message, because the next message overwrites the transport's buffer.
     reply["cursor"][field] = Batch(bytes(array) if len(view) < LARGE_REPLY_SIZE else array, codec_options)
     return reply
 

@@ -194,7 +194,7 @@ WRITE_SCHEMA: Mapping[str, Check] = {
 
 
 def first_violation(document: Document, checks: Mapping[str, Check]) -> tuple[str, str] | None:
-    """Return the first invalid field and its violated rule, or None. Fields may be missing or null."""
+    """Return the first invalid field and its violated rule, or None. Fields may be absent or null."""
     for field, check in checks.items():
         value = document.get(field)
         if value is not None and (rule := check(value)) is not None:

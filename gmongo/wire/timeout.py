@@ -36,7 +36,7 @@ def seconds_of(limit: tuple[float, str], value: float) -> Seconds:
 
 
 def remaining(deadline: float | None) -> float | None:
-    """Return the seconds until `deadline` (negative after the deadline), or None without a deadline."""
+    """Return the seconds until `deadline` (negative afterwards), or None without a deadline."""
     if deadline is None or deadline == inf:
         return None
     seconds_left = deadline - _clock.monotonic()
@@ -170,7 +170,7 @@ class _TimeoutBlock:
 
 
 def interrupt_after(seconds: float | None, error: BaseException, ref: bool = True) -> AbstractContextManager[None]:
-    """Return a context manager that raises `error` in its body after `seconds`, unless `seconds` is None.
+    """Return a context manager that raises `error` in its body after `seconds`, if not None.
 
     The body raises the object `error`, not a copy. Callers can distinguish this object from an
     application's timeout. If `seconds` is 0 or less, this function itself raises `error`.

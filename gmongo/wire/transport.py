@@ -46,7 +46,7 @@ class TransportError(OSError):
 
 
 class Transport:
-    """Stream socket, at first unconnected. The transport owns `sock`. :meth:`set_ref` describes `ref`."""
+    """Stream socket, at first unconnected. The transport owns `sock`. `set_ref` describes `ref`."""
 
     # True if `_fill_buffer` waits for the socket before receiving. False if a TLS engine may hold received bytes.
     _waits_first = True
@@ -122,7 +122,7 @@ class Transport:
             raise TransportError(error_number, os.strerror(error_number))
 
     def round_trip(self, buffers: Sequence[bytes], request_id: int) -> bytes | None:
-        """Send a request and receive its reply. This hot path combines :meth:`send` and :meth:`receive`.
+        """Send a request and receive its reply. This hot path combines `send` and `receive`.
 
         Return the body, or None if the caller must call :meth:`receive`, for example because the
         reply arrives in pieces.
@@ -143,7 +143,7 @@ class Transport:
             self._send_rest(memoryview(request)[sent_size:])
         if self._view is not None:  # the connection has unread bytes
             return None
-        # The following lines repeat `_wait` and `_receive_into`, because function calls would cost time.
+        # The following lines repeat `_wait` and `_receive_into`, because calls would cost time.
         if self._waiting_greenlet is not None:
             raise ConcurrentObjectUseError(f"{self._waiting_greenlet!r} already waits on {self!r}")
         self._waiting_greenlet = getcurrent()
@@ -371,7 +371,7 @@ class Transport:
             return
         throw_into = greenlet.throw
 
-        def throw() -> None:  # the hub calls `throw`, so no greenlet runs between the check and the error
+        def throw() -> None:  # the hub calls `throw`, so no other greenlet runs before the error
             if self._waiting_greenlet is greenlet and self._interruption is not None:
                 throw_into(without_frames(self._interruption))
 

@@ -63,7 +63,7 @@ def _check_program(path: Path) -> Program:
     if not path.is_file():
         raise EmbeddedDatabaseError(f"{path} is not a file. `program` or {PROGRAM_VARIABLE} must name mongod")
     try:
-        if not os.access(path, os.X_OK):  # the wheel contains mongod without the permission to execute
+        if not os.access(path, os.X_OK):  # the wheel contains mongod without permission to execute
             path.chmod(0o755)
         command = [str(path), "--version"]
         completed = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)

@@ -56,7 +56,7 @@ _UNAUTHENTICATED_COMMANDS = frozenset(
 
 
 def check_access(call: Call) -> None:
-    """Raise an error if the command needs an authenticated client, and the client is not authenticated."""
+    """Raise an error if the command needs authentication, and the client is not authenticated."""
     needs_user = call.cluster.users.requires_authentication and call.name not in _UNAUTHENTICATED_COMMANDS
     if needs_user and not call.connection.authentication.users:
         raise error(13, f"Command {call.name} requires authentication")

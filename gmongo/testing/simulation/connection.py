@@ -36,7 +36,7 @@ _MAX_MESSAGE_SIZE = 48_000_000
 _OPCODES = (OP_MSG, OP_QUERY, OP_COMPRESSED)
 _CHUNK_SIZE = 1 << 16
 _QUEUE_SIZE = 64  # the number of requests that the member reads in advance
-_WAITING_COMMANDS = HELLO_COMMANDS | {"getMore"}  # the commands that may wait a long time for an event
+_WAITING_COMMANDS = HELLO_COMMANDS | {"getMore"}  # the commands that may wait long for an event
 _reply_numbers = itertools.count(1)
 
 _Frame = tuple[int, int, bytes]
@@ -113,7 +113,7 @@ class Connection:
         length, request_id, _response_to, opcode = HEADER.unpack(self._read(HEADER_SIZE))
         if not HEADER_SIZE <= length <= _MAX_MESSAGE_SIZE:
             raise MalformedMessage(f"length {length}")
-        if opcode not in _OPCODES:  # for example if the client sends a TLS handshake instead of a message
+        if opcode not in _OPCODES:  # for example a TLS handshake instead of a message
             raise MalformedMessage(f"opcode {opcode}")
         return request_id, opcode, self._read(length - HEADER_SIZE)
 

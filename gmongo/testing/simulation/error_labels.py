@@ -37,7 +37,7 @@ def _may_retry_write(request: Request, code: int | None, write_concern_code: int
 def add_labels(request: Request, reply: dict[str, Any], supports_retryable_label: bool) -> None:
     """Add error labels to the reply. Do nothing if the reply has error labels.
 
-    :param supports_retryable_label: True if this server version can add the label RetryableWriteError.
+    :param supports_retryable_label: True if this version can add the label RetryableWriteError.
     """
     if "errorLabels" in reply:
         return

@@ -165,7 +165,7 @@ def _decode(data: bytes, decode: Callable[..., Any] = bson.decode) -> Any:
 
 
 def _convert_references(value: Any) -> Any:
-    """Replace each DBRef in `value` by a document, because a server has no special type for references."""
+    """Replace each DBRef in `value` by a document, because a server has no type for references."""
     if isinstance(value, DBRef):
         value = value.as_doc()
     if isinstance(value, dict):

@@ -39,7 +39,7 @@ def reserve(port: int) -> plain_socket.socket:
 
 
 class Listener:
-    """A listener on a socket from `reserve`. A new greenlet calls `serve` for each accepted connection."""
+    """A listener on a socket from `reserve`. A new greenlet calls `serve` for each connection."""
 
     def __init__(self, reserved_socket: plain_socket.socket, serve: Callable[[Any], None]) -> None:
         self._serve = serve

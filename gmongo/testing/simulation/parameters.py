@@ -26,7 +26,7 @@ _ACCEPTED_TYPES: dict[type, tuple[type, ...]] = {bool: (bool, int), int: (int, f
 
 
 class Parameters(dict[str, Any]):
-    """The server parameters of a member. `values` contains the values that differ from the defaults."""
+    """The parameters of a member. `values` contains the values that differ from the defaults."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         unknown_names = sorted(set(values) - set(DEFAULTS))

@@ -53,7 +53,7 @@ def watch_listeners(*listeners: Listener) -> None:
     _watched_listeners.update(listeners)
     if not _watched_listeners or monkey.is_module_patched("threading") or not _OTHER_DRIVERS & set(sys.modules):
         return
-    if _watcher_thread is None or not _watcher_thread.is_alive():  # a forked process has no watcher thread
+    if _watcher_thread is None or not _watcher_thread.is_alive():  # a forked process has no watcher
         _watcher_thread = threading.Thread(target=_run_watcher, name="gmongo.testing.stalled", daemon=True)
         _watcher_thread.start()
 

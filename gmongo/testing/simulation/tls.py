@@ -77,6 +77,6 @@ class TlsStream:
         return bool(data)
 
     def _flush(self) -> None:
-        with self._send_lock:  # a greenlet in `recv` and a greenlet in `sendall` may both send TLS records
+        with self._send_lock:  # greenlets in `recv` and `sendall` may both send TLS records
             if data := self._outgoing.read():
                 self._socket.sendall(data)

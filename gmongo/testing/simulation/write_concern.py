@@ -66,7 +66,7 @@ def _normalize_w(w: Any) -> Any:
 
 
 def _find_problem(call: Call, w: Any) -> tuple[int, str] | None:
-    """Return the code and message of the error if the deployment can never satisfy the write concern."""
+    """Return the error's code and message if the deployment can never satisfy the write concern."""
     if isinstance(w, str):
         is_known = w == "majority" or w in call.cluster.write_concern_modes
         return None if is_known else (79, f"No write concern mode named '{w}' found in replica set configuration")

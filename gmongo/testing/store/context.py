@@ -1,4 +1,4 @@
-"""The context of a command: the request, and the access through which the command reads and writes."""
+"""The context of a command: the request, and the access for the command's reads and writes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class CommandContext:
         return Collation.from_spec(spec) if spec or collection is None else collection.collation
 
     def collection(self) -> Collection | None:
-        """Return the collection or view of the command. Return None if the collection does not exist."""
+        """Return the command's collection or view. Return None if the collection does not exist."""
         collection = self.access.find_collection(self.database, self.collection_name)
         if collection is not None and collection.kind == "timeseries" and self.request.name not in _SERIES_COMMANDS:
             raise not_supported("a time series", self.request.name)

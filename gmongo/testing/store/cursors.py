@@ -48,7 +48,7 @@ class Cursor:
         self.is_lost = False
 
     def read_batch(self, limit: int | None, pace: Pace) -> list[Document]:
-        """Return the next results: at most `limit` documents, and only as many as fit into a message."""
+        """Return the next results: at most `limit` documents that together fit into a message."""
         end = len(self._documents) if limit is None else min(len(self._documents), self._next_index + limit)
         batch = limit_to_one_message(pace.iterate(itertools.islice(self._documents, self._next_index, end)))
         self._next_index += len(batch)

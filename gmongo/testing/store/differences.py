@@ -98,7 +98,7 @@ def is_replacement_shorter(old: Document, new: Document) -> bool:
 
 
 def _create_delta(old: Document, new: Document) -> Document | None:
-    """Return the changes of a pipeline in the form of an oplog entry, or None for an unsupported change.
+    """Return the changes of a pipeline as an oplog entry, or None for an unsupported change.
 
     The only supported change inside of a field is the removal of the last elements of an array.
     """

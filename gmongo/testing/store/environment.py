@@ -59,7 +59,7 @@ def set_value(document: Document, parts: list[str], value: Any) -> Document:
 
 
 def set_last_value(document: Document, parts: list[str], value: Any) -> Document:
-    """Return a copy of a document with `value` at a path. The field at the path becomes the last field."""
+    """Return a copy of a document with `value` at a path. This field becomes the last field."""
     return set_value(set_value(document, parts, MISSING) if has_path(document, parts) else document, parts, value)
 
 

@@ -1,4 +1,4 @@
-"""Remove documents that expired because of TTL indexes, and abort transactions whose lifetime is over."""
+"""Remove documents that expired because of TTL indexes, and abort expired transactions."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Index:
     # The other fields of the index specification, such as `unique`.
     options: Mapping[str, Any] = field(default_factory=dict)
     tree: Any = field(default_factory=SortedDict)  # the keys of records by entry
-    is_multikey: bool = False  # True if a document has had several entries since the creation of the index
+    is_multikey: bool = False  # True if a document has had several entries since the index's creation
 
     @property
     def unique(self) -> bool:

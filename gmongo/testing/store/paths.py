@@ -30,7 +30,7 @@ class IndexedArray(list[Any]):
 
 
 def find_values(document: Any, parts: Sequence[str]) -> Iterator[Any]:
-    """Yield all values that a query compares at a path. A path leads through all elements of an array.
+    """Yield all values that a query compares at a path. A path leads through all array elements.
 
     If a document does not have the path, yield MISSING. For an array element that is not a document,
     yield nothing. An array at the end of the path is one value.

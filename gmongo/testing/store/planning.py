@@ -28,7 +28,7 @@ class Plan:
 
     @property
     def preference(self) -> tuple[int, int, int, int]:
-        """A sort key for plans. The plan with the highest sort key usually reads the fewest documents."""
+        """A sort key for plans. The plan with the highest key usually reads the fewest documents."""
         return self.equality_count, self.low != (), -len(self.prefixes), self.index.unique
 
     def keys(self) -> Iterator[Key]:

@@ -97,7 +97,7 @@ def find_matches(context: CommandContext, collection: Collection | None, query: 
 def _create_result(context: CommandContext, collection: Collection | None, record: Record, project: Any) -> Document:
     body = context.body
     if body.get("returnKey"):
-        return _find_key_values(context, collection, record)  # the projection has no effect with returnKey
+        return _find_key_values(context, collection, record)  # returnKey overrides the projection
     document: Document = project(record.document)
     if body.get("showRecordId"):
         document = {**document, "$recordId": Int64(record.number)}

@@ -39,7 +39,7 @@ def open_cursor(context: CommandContext, cursor: Cursor, size: int | None, is_si
 
 
 def create_list_reply(context: CommandContext, cursor: Cursor) -> Document:
-    """Return the reply to ``listCollections`` or ``listIndexes``, with the first batch of a cursor."""
+    """Return the reply to ``listCollections`` or ``listIndexes``, with a cursor's first batch."""
     reply = open_cursor(context, cursor, parse_batch_size(context.body))
     return {"cursor": {name: reply["cursor"][name] for name in ("id", "ns", "firstBatch")}}
 

@@ -127,7 +127,7 @@ class Transaction(Access):
         if collection.is_capped:
             raise error(263, f"Collection '{collection.namespace}' is a capped collection. Writes in transactions "
                                "are not allowed on capped collections.")  # fmt: skip
-        if self.status != "in progress":  # another greenlet aborted the transaction during the statement
+        if self.status != "in progress":  # another greenlet aborted the transaction meanwhile
             raise no_such_transaction(f"Transaction with {{ txnNumber: {self.number} }} has been aborted.")
         owner = collection.record_locks.get(key, self)
         if owner is not self or collection.change_times.get(key, BEGINNING) > self.snapshot_time:
@@ -137,8 +137,8 @@ class Transaction(Access):
     def _lock_entries(self, collection: Collection, key: Key, document: Document, old: Document | None) -> None:
         """Lock the entries that a write of `document` adds to unique indexes.
 
-        :raises CommandError: code 11000 if the result of :meth:`records` has a duplicate value; code 112
-            if a duplicate value is newer than the snapshot, or if another transaction has locked an entry.
+        :raises CommandError: code 11000 if :meth:`records` returns a duplicate value; code 112
+            if a duplicate value is newer than the snapshot, or another transaction locked an entry.
         """
         if not any(index.needs_duplicate_check for index in collection.indexes.values()):
             return

@@ -1,4 +1,4 @@
-"""Compare BSON values like a server: the order of types, the order of values, equality, and sort keys."""
+"""Compare BSON values like a server: the order of types and values, equality, and sort keys."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _find_rank_and_name(kind: type) -> tuple[int, str]:
 
 
 def find_rank(value: Any) -> int:
-    """Return the rank of the type of a value. A server sorts values by the ranks of their types first."""
+    """Return the rank of a value's type. A server sorts values by the ranks of their types first."""
     return _find_rank_and_name(type(value))[0]
 
 

@@ -25,7 +25,7 @@ from gmongo.testing.store.validation import check_document, check_document_rules
 from gmongo.testing.store.values import MISSING, Key, are_identical, copy_value
 
 _FORBIDDEN_IN_UPSERTS = frozenset({"$expr"})
-# The error codes after which the command executes no further statement, even if the command is unordered.
+# The error codes after which even an unordered command executes no further statement.
 FATAL_CODES = frozenset({50, 11602, 112, 246, 251, 73, 40323, 40324})
 
 

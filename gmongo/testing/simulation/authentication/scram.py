@@ -27,7 +27,7 @@ _SALT_SIZES = {"SCRAM-SHA-1": 16, "SCRAM-SHA-256": 28}
 
 @dataclass(frozen=True)
 class Credentials:
-    """The data that a server stores instead of a password: a hash name, a salt and two keys (RFC 5802)."""
+    """The data that replaces a password on a server: a hash name, a salt and two keys (RFC 5802)."""
 
     digest: str
     salt: bytes
@@ -49,7 +49,7 @@ class Credentials:
 
 
 class ScramConversation:
-    """A SASL conversation of SCRAM, without the empty last exchange if `skips_empty_exchange` is True."""
+    """A SCRAM conversation, without the empty last exchange if `skips_empty_exchange` is True."""
 
     user: User | None = None
     done = False

@@ -145,7 +145,7 @@ class Authentication:
         return {"dbname": EXTERNAL, "user": name}
 
     def log_in(self, user: User) -> None:
-        """Add an authenticated user, and remove the previous authenticated user of the same database."""
+        """Add an authenticated user, and remove the previous user of the same database."""
         self.users = [entry for entry in self.users if entry.database != user.database] + [user]
 
     def log_out(self, database: str) -> None:

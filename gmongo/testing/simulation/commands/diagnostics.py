@@ -1,4 +1,4 @@
-"""Diagnostic commands, such as ``buildInfo`` and ``ping``, and the test commands of the Stable API."""
+"""Diagnostic commands, such as ``buildInfo`` and ``ping``, and test commands of the Stable API."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class ReplicaSet(Topology):
         return ObjectId(f"7fffffff{self.term:016x}")
 
     def state(self, member: Member) -> int:
-        """Return the number of the member state: 1 for a primary, 2 for a secondary, 7 for an arbiter."""
+        """Return the member state's number: 1 for a primary, 2 for a secondary, 7 for an arbiter."""
         if _is_arbiter(member):
             return ARBITER
         return PRIMARY if member is self.primary else SECONDARY
@@ -144,7 +144,7 @@ class ReplicaSet(Topology):
         return any(member is not self.primary for member in self._find_candidates())
 
     def forbid_election(self, member: Member, seconds: float) -> None:
-        """Forbid the election of a member in the next `seconds`. 0 allows the election of the member."""
+        """Forbid the election of a member in the next `seconds`. 0 allows the election."""
         self._forbidden_until[member] = clock.monotonic() + seconds
         if self.primary is None:
             self._plan_election(self.election_delay)

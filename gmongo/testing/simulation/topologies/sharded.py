@@ -27,7 +27,7 @@ def _check_metadata(call: Call) -> dict[str, Any]:
 
 
 def _shard_collection(call: Call) -> dict[str, Any]:
-    """Execute ``shardCollection``. The simulation has only one shard, and does not check the shard key."""
+    """Execute ``shardCollection``. The simulation has one shard, and does not check the shard key."""
     namespace = str(call.body["shardCollection"])
     database, _, name = namespace.partition(".")
     call.cluster.store.record_sharding(database, name, call.body.get("key"))

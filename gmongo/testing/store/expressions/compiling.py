@@ -56,7 +56,7 @@ class Constant:
 
 
 def compile_expression(expression: Any, scope: Scope) -> Expression:
-    """Compile an expression to a function that returns the value of the expression for given variables."""
+    """Compile an expression to a function that returns the expression's value for given variables."""
     if isinstance(expression, str) and expression.startswith("$"):
         return _compile_path(expression, scope)
     if isinstance(expression, list):

@@ -33,7 +33,7 @@ from gmongo.testing.unsupported import not_supported
 
 
 def check_format(date_format: Any) -> None:
-    """Check that a format is a string, and that the simulation supports the specifiers, such as ``%Y``."""
+    """Check that a format is a string, and the simulation supports the specifiers, such as ``%Y``."""
     specifiers = require_type(str, date_format).replace("%%", "").split("%")[1:]
     if any(specifier[:1] not in _FORMATTERS for specifier in specifiers):
         raise not_supported("$dateToString with unsupported format specifiers", date_format)
