@@ -524,7 +524,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :raises ValueError: the reference names another database.
         """
         if not isinstance(dbref, DBRef):
-            raise TypeError(f"cannot dereference a {type(dbref).__name__}")
+            raise TypeError(f"dbref must be a DBRef, not {type(dbref).__name__}")
         if dbref.database is not None and dbref.database != self._name:
             raise ValueError(
                 f"the reference refers to the database {dbref.database!r}, but this database is {self._name!r}"

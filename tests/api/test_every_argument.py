@@ -484,7 +484,6 @@ WORDS_BY_PARAMETER = {
     "bucket_name": "the name of a collection",
     "client": "is not a MongoClient",
     "database": "is not a Database",
-    "dbref": "cannot dereference",
     "default": "the name of a database",
     "documents": "document must be",
     "index": "hint",
