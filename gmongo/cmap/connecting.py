@@ -75,11 +75,8 @@ def connect(
             progress.begin(TLS_STAGE)
             limit.begin_stage()
             transport.shake_hands()
-    except BaseException as error:
-        connection.close()
-        if isinstance(error, TransportError):
-            raise connection.make_network_error(error) from error
-        raise
+    except TransportError as error:
+        raise connection.make_network_error(error) from error
 
 
 def _connect_stream(

@@ -36,7 +36,7 @@ class Connection(ServerConnection):
         self.checked_out_by: weakref.ref[greenlet] | None = None  # Greenlet that uses the connection, or None.
         self.checked_out_at = 0.0  # Time of the check-out, as measured by `_clock.monotonic()`.
         self.last_command: str | None = None  # Name of the last command on the connection.
-        self.establishment_seconds = 0.0  # Duration of the establishment.
+        self.establishment_seconds: float  # Duration of the establishment.
         self.late_reply_handler: LateReplyHandler | None = None  # Callback for a late reply, or None.
         self.reply_is_due = False  # True if `maxTimeMS` has elapsed, so that the server replies soon.
 

@@ -8,6 +8,7 @@ state of the pool is consistent.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import Protocol
 from weakref import ref
@@ -30,7 +31,7 @@ from gmongo.errors import InvalidOperation, NetworkTimeout, PoolClearedError, Po
 from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionCheckOutFailedReason as FailedReason
 from gmongo.wire.address import Address, address_text
-from gmongo.wire.timeout import TimeLimit, limit_text, remaining
+from gmongo.wire.timeout import TimeLimit, TimeoutBlock, limit_text, remaining
 
 # Maximum number of connections in the error of a check-out timeout. The number is small, because many
 # check-outs may time out at once.
@@ -210,18 +211,12 @@ class Pool:
             timeout_error = connection.make_timeout_error(seconds)
             return timeout_error
 
-        limit = None if seconds is None else TimeLimit(expire, ref=True)
+        limit = nullcontext() if seconds is None else TimeoutBlock(TimeLimit(expire, ref=True), seconds)
         machine.begin_establishing(connection)
         try:
             self._delivery.deliver()
-            try:
-                if limit is not None and seconds is not None:
-                    limit.begin(seconds)
+            with limit:
                 establish(connection, self._connection_options, ref, lambda: machine.join_service(connection), deadline)
-            finally:
-                if limit is not None:
-                    limit.end()
-                    limit.close()
             duration = _clock.monotonic() - started
             with self._delivery:
                 self._owner.connection_established(connection)
@@ -370,7 +365,7 @@ def _populate(reference: ref[Pool]) -> None:
 def _read_late_reply(connection: Connection, seconds: float, max_bytes: int) -> None:
     try:
         connection.read_late_reply(seconds, max_bytes)
-    except BaseException:  # the connection keeps its earlier error, so `_end_draining` closes the connection
+    except Exception:  # the connection keeps its earlier error, so `_end_draining` closes the connection
         pass
 
 

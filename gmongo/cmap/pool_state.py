@@ -49,10 +49,7 @@ class StateMachine:
         self, address: Address, options: PoolSettings, connection_options: ConnectionSettings, events: PoolEvents
     ) -> None:
         self.address = address
-        self.state = PoolState.PAUSED
         self.generations = Generations()
-        # Recently used connections of this generation need no check. None means that all connections need a check.
-        self.fit_generation: int | None = None
         self.queue: WaitQueue[Connection] = WaitQueue()
         self.pending: set[Connection] = set()  # Connections that are not yet established.
         self.available: deque[Connection] = deque()  # The last connection is the most recently used.
@@ -65,7 +62,7 @@ class StateMachine:
         self._last_id = 0
         self._pause_cause: BaseException | None = None  # Error that caused the pool's last pause.
         self._dropped_connections: list[Connection] = []  # Connections that the pool must close.
-        self._may_populate = False  # True after the delivery of the ready event (CMAP-81).
+        self._set_state(PoolState.PAUSED)
         self._populate_attempt: Connection | None = None
         self._populate_backoff = 0.0  # Backoff of the background greenlet in seconds.
         self._populate_backoff_end = 0.0  # End of the backoff, as measured by `_clock.monotonic()`.
@@ -348,8 +345,9 @@ class StateMachine:
     def _set_state(self, state: PoolState) -> None:
         """Change the state of the pool, and update `fit_generation`."""
         self.state = state
-        self._may_populate = False
+        self._may_populate = False  # True after the delivery of the ready event (CMAP-81).
         needs_check = self._connection_options.load_balanced or self._options.max_idle_time is not None
+        # Recently used connections of this generation need no check. None means that all connections need a check.
         self.fit_generation = self.generations.current if state is PoolState.READY and not needs_check else None
 
     def needs_connection(self) -> bool:

@@ -39,13 +39,9 @@ class CommandFields:
         # concern.
         if operation.takes_read_concern and context.read_concern and attempt.transaction is None:
             command["readConcern"] = context.read_concern
-        if (
-            operation.takes_write_concern
-            and context.write_concern
-            and (attempt.transaction is None or operation.ends_transaction)
-        ):
+        if operation.takes_write_concern and (attempt.transaction is None or operation.ends_transaction):
             concern = context.write_concern
-            if attempt.deadline is not None:
+            if concern and attempt.deadline is not None:
                 concern = without_wtimeout(concern)
             if concern:
                 command["writeConcern"] = concern

@@ -13,7 +13,7 @@ from gmongo.sdam.application_errors import is_state_change
 from gmongo.wire.reply import has_builtin_types
 from gmongo.wire.reply_schema import ERROR_SCHEMA, WRITE_CONCERN_ERROR_SCHEMA, check
 
-_ERROR_CLASS_BY_CODE: dict[int, Callable[..., errors.OperationFailure]] = {
+_ERROR_CLASS_BY_CODE: dict[object, Callable[..., errors.OperationFailure]] = {
     codes.CURSOR_NOT_FOUND: errors.CursorNotFound,
     codes.MAX_TIME_MS_EXPIRED: errors.ExecutionTimeout,
     codes.DUPLICATE_KEY: errors.DuplicateKeyError,
@@ -45,7 +45,7 @@ def error_of(
         return errors.NotPrimaryError(message, reply)
     if concern and concern_first:
         return _concern_error(reply)
-    kind = errors.OperationFailure if code is None else _ERROR_CLASS_BY_CODE.get(code, errors.OperationFailure)
+    kind = _ERROR_CLASS_BY_CODE.get(code, errors.OperationFailure)
     return kind(message, code, reply, max_wire_version)
 
 
@@ -81,7 +81,7 @@ def is_namespace_missing(error: errors.OperationFailure) -> bool:
 def raise_write_error(error: Document) -> NoReturn:
     """Raise the exception for one element of ``writeErrors``."""
     code = error.get("code")
-    is_duplicate = _ERROR_CLASS_BY_CODE.get(code or 0) is errors.DuplicateKeyError
+    is_duplicate = _ERROR_CLASS_BY_CODE.get(code) is errors.DuplicateKeyError
     kind = errors.DuplicateKeyError if is_duplicate else errors.WriteError
     raise kind(error.get("errmsg", "write error"), code, error)
 

@@ -86,7 +86,6 @@ class Transaction:
         """Forget an ended transaction before the next operation of the session."""
         if self.state is not State.NONE and not self.active:
             self.unpin()
-            self.recovery_token = None
             self.state = State.NONE
 
     def unpin(self, error: BaseException | None = None) -> None:

@@ -75,17 +75,19 @@ class RttMonitor:
             self._connection.mark_forked(error)
 
     def _run(self) -> None:
-        while not self._background.ended:
-            try:
-                hello = self._measure()
-            except (PyMongoError, BSONError):  # the monitor of the server will detect the failure
-                self._disconnect()
-            else:
-                self._samples.add_sample(hello.duration)
-                self._hello_command = "hello" if hello.hello_ok else self._hello_command
-            if not self._background.ended:
-                self._wakeup.sleep(self._settings.heartbeat_frequency)
-        self._disconnect()
+        try:
+            while not self._background.ended:
+                try:
+                    hello = self._measure()
+                except (PyMongoError, BSONError):  # the monitor of the server will detect the failure
+                    self._disconnect()
+                else:
+                    self._samples.add_sample(hello.duration)
+                    self._hello_command = "hello" if hello.hello_ok else self._hello_command
+                if not self._background.ended:
+                    self._wakeup.sleep(self._settings.heartbeat_frequency)
+        finally:
+            self._disconnect()
 
     def _measure(self) -> Hello:
         if self._connection is None:

@@ -154,7 +154,9 @@ class TimeLimit:
             self._greenlet.throw(self._make_error(self._seconds))
 
 
-class _TimeoutBlock:
+class TimeoutBlock:
+    """Context manager that limits the time of its body."""
+
     __slots__ = ("_limit", "_seconds")
 
     def __init__(self, limit: TimeLimit, seconds: float) -> None:
@@ -182,4 +184,4 @@ def interrupt_after(seconds: float | None, error: BaseException, ref: bool = Tru
             raise error
         finally:
             del error  # prevent a reference cycle between this frame and the error
-    return _TimeoutBlock(TimeLimit(lambda _seconds: error, ref), seconds)
+    return TimeoutBlock(TimeLimit(lambda _seconds: error, ref), seconds)

@@ -15,7 +15,7 @@ import gmongo
 from gmongo.auth import aws, aws_credentials
 from gmongo.auth.aws import AwsConversation, authorization, region_of
 from gmongo.auth.aws_credentials import AwsCredentials, AwsCredentialsCache
-from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
+from gmongo.errors import ConfigurationError, OperationFailure
 from tests.auth.accounts import REFUSAL_REPLY
 from tests.auth.endpoints import Endpoint
 from tests.support.cases import with_cases
@@ -72,18 +72,7 @@ def test_aws_conversation_equals_specification_example(monkeypatch):
     assert "t" not in answer
 
 
-@pytest.mark.parametrize(
-    ("message", "error_class"),
-    [
-        (b"", ProtocolError),
-        (b"garbage", ProtocolError),
-        (bson.encode({"s": b"x" * 64}), ProtocolError),
-        (bson.encode({"s": "text", "h": "sts.amazonaws.com"}), ProtocolError),
-        (bson.encode({"s": b"x" * 64, "h": "sts.amazonaws.com"}), OperationFailure),
-        (bson.encode({"s": b"n" * 63, "h": "sts.amazonaws.com"}), OperationFailure),
-        (bson.encode({"s": b"n" * 64, "h": "sts..com"}), OperationFailure),
-    ],
-)
+@with_cases
 def test_invalid_first_message_of_server_raises_error(message, error_class):
     client = AwsConversation("$external", lambda: CREDENTIALS)
     client._nonce = b"n" * 32
@@ -123,14 +112,7 @@ def test_ecs_endpoint_provides_credentials(monkeypatch):
     assert (method, path, headers["authorization"]) == ("GET", "/v2/creds?id=1", "bearer")
 
 
-@pytest.mark.parametrize(
-    ("status", "text", "message"),
-    [
-        (500, "", "answered GET /creds with status 500"),
-        (200, "{}", "returned no AccessKeyId"),
-        (200, json.dumps(credentials_document(Token=None)), "returned no Token"),
-    ],
-)
+@with_cases
 def test_aws_credential_service_with_invalid_answer_raises_operation_failure(monkeypatch, status, text, message):
     with Endpoint(lambda *request: (status, text)) as endpoint:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", endpoint.url + "/creds")

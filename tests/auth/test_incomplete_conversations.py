@@ -4,7 +4,6 @@ unusual replies of HTTP services.
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from typing import Any
 from unittest.mock import Mock
 
@@ -160,41 +159,12 @@ def test_sasl_payload_that_is_not_binary_raises_protocol_error(payload: Any) -> 
     assert plain_conversation().next_command({"done": True}) is None
 
 
-@pytest.mark.parametrize(
-    ("value", "expiration"),
-    [
-        ("2030-01-02T03:04:05Z", datetime(2030, 1, 2, 3, 4, 5, tzinfo=timezone.utc)),
-        ("2030-01-02T03:04:05+00:00", datetime(2030, 1, 2, 3, 4, 5, tzinfo=timezone.utc)),
-        ("2030-01-02T03:04:05", datetime(2030, 1, 2, 3, 4, 5, tzinfo=timezone.utc)),
-        (86400, datetime(1970, 1, 2, tzinfo=timezone.utc)),
-        (86400.0, datetime(1970, 1, 2, tzinfo=timezone.utc)),
-        *((value, None) for value in (None, "", "soon", 1e300, float("nan"), [], "2030-13-01T00:00:00Z")),
-    ],
-)
-def test_expiration_of_aws_credentials_is_parsed_as_utc_or_none(value: Any, expiration: datetime | None) -> None:
-    assert _parse_expiration_time(value) == expiration
+@with_cases
+def test_expiration_of_aws_credentials_is_parsed_as_utc_or_none(value: Any, expiration: str | None) -> None:
+    assert str(_parse_expiration_time(value)) == str(expiration)
 
 
-@pytest.mark.parametrize(
-    ("body", "detail"),
-    [
-        ("", ""),
-        ("plainly no", ": 'plainly no'"),
-        ("x" * 501, f": {'x' * 500!r}"),
-        ('{"error": "bad", "error_description": "worse", "secret": "hunter2"}', ": 'bad, worse'"),
-        ('{"Code": "No", "Message": "never", "code": 5}', ": 'No, never'"),
-        ('{"message": ["x"], "token": "hunter2"}', ""),
-        ('["hunter2"]', ": '[\"hunter2\"]'"),
-        ("it was told s3cret", ""),
-        ("it was told t0ken", ""),
-        ("it was told arn", ": 'it was told arn'"),
-        ("[" * 100_000, f": {'[' * 500!r}"),
-        *(
-            (f'{{"{name}": "no"}}', ": 'no'")
-            for name in ("error", "error_description", "code", "Code", "message", "Message")
-        ),
-    ],
-)
+@with_cases
 def test_error_about_http_status_contains_service_message_without_secrets(body: str, detail: str) -> None:
     form = "RoleArn=arn&WebIdentityToken=t0ken"
     with Endpoint(lambda *_: (403, body)) as endpoint:

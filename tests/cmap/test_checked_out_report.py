@@ -51,3 +51,11 @@ def test_check_in_removes_reference_of_connection_to_greenlet(new_pool: Any) -> 
     greenlet.get()
     (connection,) = pool.machine.available
     assert connection.checked_out_by is None
+
+
+def test_wait_queue_timeout_error_names_at_most_five_connections(new_pool: Any) -> None:
+    pool = new_pool(max_pool_size=7, wait_queue_timeout=0.05)
+    connections = [pool.check_out() for _ in range(7)]
+    with pytest.raises(WaitQueueTimeoutError) as raised:
+        pool.check_out()
+    assert len(raised.value.holders) == 5 < len(pool.stats()["held"]) == len(connections)

@@ -54,6 +54,6 @@ def test_pool_cleared_event_precedes_check_in_of_failed_connection(new_client: A
     client.db.c.find_one()
     recorder.clear()
     server.fail("find", cut_reply(0))
-    with pytest.raises(AutoReconnect):
+    with pytest.raises(AutoReconnect, match=rf"^{server.name}: connection closed by the server$"):
         client.db.c.find_one()
     assert recorder.event_lines[:5] == ["Started", "CheckedOut 1", "PoolCleared", "CheckedIn 1", "Closed 1 error"]

@@ -155,6 +155,16 @@ def test_close_closes_available_connections_before_pool_closed_event(new_pool: A
     eventually(lambda: not server.peers)
 
 
+@pytest.mark.requirement("CMAP-121")
+def test_check_out_raises_if_pool_closes_after_end_of_handshake(new_pool: Any, recorder: Any) -> None:
+    pool = new_pool()
+    recorder.hooks["Ready"] = lambda _event: pool.close()
+    with pytest.raises(PoolClosedError):
+        pool.check_out()
+    assert recorder.event_lines[-3:] == ["PoolClosed", "Closed 1 poolClosed", "Failed poolClosed"]
+    assert connection_counts(pool) == (0, 0, 0, 0)
+
+
 @pytest.mark.requirement("CMAP-31", "CMAP-59", "CMAP-64", "CMAP-66", "CMAP-92")
 def test_pool_stats_have_state_connection_counts_and_waiters(new_pool: Any, server: Any, start_greenlet: Any) -> None:
     pool = new_pool(max_pool_size=1)
@@ -165,9 +175,11 @@ def test_pool_stats_have_state_connection_counts_and_waiters(new_pool: Any, serv
     assert service_counts(pool) == {}
     connection = pool.check_out()
     start_greenlet(pool.check_out)
+    gevent.sleep(0.5)
+    start_greenlet(pool.check_out)
     stats = pool.stats()
-    assert (stats["available"], stats["in_use"], stats["waiting"]) == (0, 1, 1)
-    assert stats["oldest_wait"] >= 0
+    assert (stats["available"], stats["in_use"], stats["waiting"]) == (0, 1, 2)
+    assert stats["oldest_wait"] == pytest.approx(0.5, abs=0.1)
     pool.check_in(connection)
 
 

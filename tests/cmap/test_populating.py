@@ -12,6 +12,8 @@ import pytest
 from gevent.event import Event
 
 from gmongo import _clock
+from gmongo.cmap import pool as pool_module
+from gmongo.cmap.handshake import establish
 from tests.cmap.harness import connection_counts
 from tests.support.server import cut_reply, hold_reply
 from tests.support.wait import eventually
@@ -25,7 +27,10 @@ def test_ready_pool_opens_min_pool_size_connections(new_pool: Any, recorder: Any
     recorder.wait_for("Ready", 3)
     gevent.sleep(0.01)
     assert connection_counts(pool) == (3, 0, 3, 0)
+    pool.populate()  # the pool needs no connection
     assert recorder.event_lines[2:] == ["Created 1", "Ready 1", "Created 2", "Ready 2", "Created 3", "Ready 3"]
+    pool.close()
+    assert eventually(pool._background.greenlet.ready, 5)
 
 
 def test_pool_populates_after_dropped_ready_event(new_pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,3 +82,25 @@ def test_population_failures_cause_exponential_backoff(
     assert max(backoffs) <= 0.1
     assert pool.machine.remaining_backoff() == 0
     eventually(lambda: connection_counts(pool) == (2, 0, 2, 0))
+
+
+@pytest.mark.requirement("CMAP-97")
+@pytest.mark.parametrize("min_pool_size", [0, 3])
+def test_end_of_handshake_frees_slot_for_waiter_and_background_run(
+    new_pool: Any, start_greenlet: Any, min_pool_size: int
+) -> None:
+    pool = new_pool(min_pool_size=min_pool_size, max_connecting=1, background_interval=60)
+    check_outs = [start_greenlet(pool.check_out) for _ in range(2)]
+    assert [each.get(timeout=5).id for each in check_outs] == [1, 2]
+    assert eventually(lambda: connection_counts(pool) == (max(2, min_pool_size), 0, min_pool_size // 3, 2), 5)
+
+
+def test_only_establishment_in_background_does_not_keep_event_loop_alive(
+    new_pool: Any, server: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refs: list[bool] = []
+    monkeypatch.setattr(pool_module, "establish", lambda *args: refs.append((args[0].ref, args[2])) or establish(*args))
+    pool = new_pool(min_pool_size=1, background_interval=60)
+    recorder.wait_for("Ready")
+    assert [pool.check_out().ref for _ in range(2)] == [True, True]
+    assert refs == [(False, False), (True, True)]

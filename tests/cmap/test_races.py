@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gmongo import _clock
+from gmongo.cmap import connecting
 from gmongo.errors import AutoReconnect, NetworkTimeout, ServerSelectionTimeoutError
 from gmongo.testing import VirtualTime
 from gmongo.wire import connect as wire
@@ -245,6 +246,23 @@ def test_race_tries_next_address_after_failure_to_open_socket() -> None:
     race = Race(endpoints, Mock(side_effect=[error, transport]), ATTEMPT_LIMIT, order, True)
     assert race.run().transport is transport
     assert race.failures == [(("a0", 1), error, 0.0)] and list(order._failed_addresses) == [("a0", 1)]
+
+
+@pytest.mark.parametrize("seconds", [1.0, None])
+def test_connect_timeout_after_race_limits_only_attempt_of_winner(
+    virtual_time: VirtualTime, monkeypatch: pytest.MonkeyPatch, seconds: float | None
+) -> None:
+    monkeypatch.setattr(wire, "resolve", lambda *_: [(V4, ("a0", 1)), (V4, ("a1", 1))])
+    winners = (Mock(began=virtual_time.monotonic() - 0.75) for _ in range(1))
+    monkeypatch.setattr(connecting, "Race", lambda *_: Mock(run=lambda: gevent.sleep(3) or next(winners)))
+    connection: Any = Mock(address=("h", 1), make_timeout_error=lambda *_: NetworkTimeout("late"))
+    limit, start = connecting.ConnectTimeout(connection, seconds, ref=False), virtual_time.monotonic()
+    limit.begin()
+    connecting.connect(connection, Mock(proxy=None), Mock(), limit)
+    with pytest.raises(NetworkTimeout if seconds else gevent.Timeout), gevent.Timeout(5):
+        gevent.sleep(9)
+    assert virtual_time.monotonic() - start == pytest.approx(3.25 if seconds else 8, abs=0.01)
+    limit.close()
 
 
 def test_switch_by_other_greenlet_ends_race_with_invalid_switch_error() -> None:

@@ -9,9 +9,10 @@ import pytest
 from gevent.event import Event
 
 from gmongo.cmap.pool import Pool
+from gmongo.cmap.wait_queue import WaitQueue
 from gmongo.errors import WaitQueueTimeoutError
 from gmongo.testing import VirtualTime
-from tests.cmap.harness import connection_counts
+from tests.cmap.harness import connection_counts, run_other_greenlets
 from tests.support.pools import checked_out
 from tests.support.server import hold_reply
 
@@ -145,3 +146,21 @@ def test_greenlet_in_handshake_is_not_in_wait_queue(new_pool: Any, server: Any, 
     server.wait_for("handshake")
     assert (pool.stats()["waiting"], pool.stats()["pending"]) == (0, 1)
     gate.set()
+
+
+def test_hand_over_does_not_resume_waiter_that_is_awake(start_greenlet: Any) -> None:
+    queue, event = WaitQueue[str](), Event()
+    waiting = start_greenlet(lambda: (queue.join().sleep(None, AssertionError), event.wait()))
+    for item in ("first", "second"):
+        queue.hand_over_to_all(item)
+        run_other_greenlets()
+        assert not waiting.ready()
+    event.set()
+    assert waiting.get(timeout=5) == ("first", True)
+
+
+def test_killed_waiter_publishes_failed_event(new_pool: Any, recorder: Any, start_greenlet: Any) -> None:
+    pool = new_pool(max_pool_size=1)
+    pool.check_out()
+    start_greenlet(pool.check_out).kill()
+    assert recorder.event_lines[-2:] == ["Started", "Failed connectionError"]

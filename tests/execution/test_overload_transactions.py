@@ -114,3 +114,4 @@ def test_retry_writes_hint_replaces_message_of_error_without_reply() -> None:
     assert isinstance(hinted, OperationFailure) and hinted.code == 20 and hinted.__cause__ is error
     (text,) = (hinted.details or {}).values()
     assert str(hinted).startswith(text) and "retryWrites=false" in text
+    assert with_retry_writes_hint(other := OperationFailure("other", 20)) is other

@@ -61,7 +61,8 @@ def test_session_with_open_cursor_leaves_the_pool(pool: ServerSessionPool) -> No
     pool.release(idle)
     reaper = Mock()
     pool.session_taker = lambda: reaper
-    pool.leave_cursor(idle, ("a", 27017))
+    for session in (None, ServerSession(epoch=7), idle):  # the process has neither of the first two sessions
+        pool.leave_cursor(session, ("a", 27017))
     reaper.assert_called_once_with(idle, None)
     assert (idle.dirty, len(pool)) == (True, 1)
     assert pool.acquire() is other

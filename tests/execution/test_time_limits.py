@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import gevent
 import pytest
@@ -12,7 +13,7 @@ from gmongo.engines.iteration import limits_each_iteration
 from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError, ServerSelectionTimeoutError
 from gmongo.read_preferences import Secondary
 from gmongo.testing import VirtualTime
-from tests.execution.harness import overload_reply, reply_in_sequence
+from tests.execution.harness import error_reply, overload_reply, reply_in_sequence
 from tests.support.clients import Client, Connect
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer, cursor_reply, send_no_reply
@@ -53,11 +54,14 @@ def test_command_cursor_reads_batches_after_an_empty_batch(server: ScriptedServe
     assert scripted_client.db.c.aggregate([]).to_list() == [{"_id": 1}]
 
 
-def test_operation_with_own_limit_raises_in_with_transaction(scripted_client: Client) -> None:
-    with scripted_client.start_session() as session, pytest.raises(InvalidOperation, match="with_transaction"):
-        session.with_transaction(
-            lambda _: scripted_client.db.c.find_one({}, session=session, timeout_ms=5), timeout_ms=5000
-        )
+@pytest.mark.parametrize("is_bound", [False, True])
+def test_operation_with_own_limit_raises_in_with_transaction(scripted_client: Client, is_bound: bool) -> None:
+    with scripted_client.start_session() as session, session.bind() if is_bound else nullcontext():
+        argument = None if is_bound else session
+        with pytest.raises(InvalidOperation, match="with_transaction"):
+            session.with_transaction(
+                lambda _: scripted_client.db.c.find_one({}, session=argument, timeout_ms=5), timeout_ms=5000
+            )
 
 
 def test_command_of_iteration_time_limit_has_no_max_time(server: ScriptedServer, scripted_client: Client) -> None:
@@ -117,6 +121,14 @@ def test_backoff_shortens_max_time_ms_of_the_retry(server: ScriptedServer, conne
     client.db.c.find_one()
     limits = [command["maxTimeMS"] for command in server.commands("find")]
     assert limits == pytest.approx([10_000, 9_980, 9_940], abs=1)
+
+
+def test_timeout_of_retry_has_error_of_first_attempt_as_cause(server: ScriptedServer, connect: Connect) -> None:
+    client = connect(f"mongodb://{server.name}", timeoutMS=100)
+    reply_in_sequence(server, "find", error_reply(6), send_no_reply)
+    with pytest.raises(PyMongoError) as caught:
+        client.db.c.find_one()
+    assert caught.value.timeout and str(caught.value.__cause__).startswith("scripted 6")
 
 
 def test_with_transaction_raises_after_timeout_and_abort_has_a_new_timeout(

@@ -11,10 +11,10 @@ from gevent.event import Event
 import gmongo
 from gmongo import _clock
 from gmongo.client_session import ClientSession
-from gmongo.errors import ExecutionTimeout, InvalidOperation, NetworkTimeout, PyMongoError
+from gmongo.errors import ExecutionTimeout, InvalidOperation, NetworkTimeout, OperationFailure, PyMongoError
 from gmongo.testing import Deployment, VirtualTime
-from tests.execution.harness import BOTH_LABELS, assert_no_resource_in_use, delay_replies, fail
-from tests.support.clients import Client
+from tests.execution.harness import BOTH_LABELS, assert_no_resource_in_use, delay_replies, fail, receiving_members
+from tests.support.clients import Client, Connect
 from tests.support.fail_points import block
 from tests.support.wait import eventually
 
@@ -236,3 +236,17 @@ def test_close_of_client_inside_bound_session_sends_end_sessions(deployment: Dep
     with client.start_session().bind():
         client.close()
     assert len(deployment.commands.named("endSessions")) == 1
+
+
+def test_transaction_of_replica_set_uses_newly_elected_primary(connect: Connect) -> None:
+    deployment = Deployment.replica_set(members=3)
+    with deployment, connect(deployment).start_session() as session:
+        client = session.client
+        session.start_transaction()
+        client.db.c.insert_one({}, session=session)
+        first_primary = client.primary
+        deployment.members.primary.step_down()
+        eventually(lambda: client.primary not in (None, first_primary))
+        with pytest.raises(OperationFailure, match="has been aborted"):
+            client.db.c.insert_one({}, session=session)
+    assert len(set(receiving_members(deployment, "insert"))) == 2

@@ -15,7 +15,7 @@ import gevent
 import pytest
 from gevent import Timeout
 
-from gmongo import MongoClient
+from gmongo import MongoClient, timeout
 from gmongo.errors import NetworkTimeout
 from gmongo.testing import Deployment
 from gmongo.wire.timeout import interrupt_after
@@ -190,3 +190,11 @@ def test_handled_timeout_before_send_releases_local_variables() -> None:
             pass
 
     assert text_after_release(act, NetworkTimeout) == "no time"
+
+
+def test_handled_timeout_of_handshake_releases_local_variables() -> None:
+    with ScriptedServer() as server, MongoClient(server.name) as client:
+        client.admin.command("ping")
+        client._topology.pools()[0].check_out()
+        server.fail("handshake", send_no_reply)
+        assert "(hello for " in text_after_release(lambda: timeout(0.05)(client.db.c.find_one)(), NetworkTimeout)

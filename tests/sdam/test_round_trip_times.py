@@ -86,12 +86,14 @@ def test_failed_check_resets_round_trip_times(connect: Any, server: ScriptedServ
 
 @pytest.mark.requirement("SM-61", "SM-71", "SM-80", "SM-108", "SM-125", "SM-126", "SM-127")
 def test_rtt_monitor_uses_second_connection(connect: Any, stream_server: ScriptedServer) -> None:
-    connect(stream_server, heartbeat_interval=0.02)
+    (known_server,) = connect(stream_server, heartbeat_interval=0.02)._topology.servers.values()
     eventually(lambda: len(plain_hellos(stream_server)) >= 5)
     assert all(command == {"hello": 1, "helloOk": True, "$db": "admin"} for command in plain_hellos(stream_server))
     assert commands_of_rtt_connection(stream_server)[:4] == ["ismaster", "hello", "hello", "hello"]
     assert stream_server.connection_count == len(stream_server.commands("handshake")) == 2
     assert streaming_connection_number(stream_server) not in stream_server.connections_of("handshake")[1:]
+    known_server.monitor._rtt_monitor._background.greenlet.kill()
+    eventually(lambda: stream_server.connection_count == 3)  # the killed greenlet has closed its connection
 
 
 @pytest.mark.requirement("SM-70", "SM-123")

@@ -19,7 +19,8 @@ from gmongo.cmap import connecting
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.handshake import send_hello
 from gmongo.cmap.hello import Hello
-from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, ProtocolError
+from gmongo.cmap.server_connection import ServerConnection
+from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, OperationFailure, ProtocolError
 from gmongo.wire.compression import make_compressor
 from gmongo.wire.message import OP_MSG, encode_op_msg
 from gmongo.wire.reply import is_well_formed
@@ -175,6 +176,16 @@ def test_failed_send_leaves_connection_mid_message(transport_error: BaseExceptio
     assert (connection.error is not None) is isinstance(transport_error, TransportError)
 
 
+@pytest.mark.parametrize("ref", [False, True])
+def test_time_limit_of_send_keeps_event_loop_alive_only_if_connection_does(ref: bool) -> None:
+    connection, transport = connection_with()
+    connection.set_ref(ref)
+    counts, loop = [gevent.get_hub().loop.activecnt], gevent.get_hub().loop
+    transport.send.side_effect = lambda _: counts.append(loop.activecnt)
+    connection.send(REQUEST, 5.0)
+    assert counts[1] - counts[0] == ref
+
+
 def test_requests_are_compressed_after_negotiation() -> None:
     connection, transport = connection_with()
     hello = Hello({"maxMessageSizeBytes": 100}, 0.0)
@@ -213,6 +224,7 @@ def test_exchange_without_transport_raises_auto_reconnect() -> None:
     connection.close()
     connection.set_ref(False)
     assert connection.ref is False and not connection.has_socket
+    assert repr(ServerConnection(("h", 1))) == "<Connection 0 to h:1>"
 
 
 def test_connection_keeps_first_error() -> None:
@@ -278,6 +290,13 @@ def test_hello_uses_op_msg_and_legacy_hello_uses_op_query(name: str, opcode: int
     assert (b"$db" in b"".join(buffers)) is (name == "hello")
 
 
+def test_error_of_failed_hello_does_not_quote_secret_of_authentication() -> None:
+    connection = Mock(exchange=lambda *_: {"ok": 0, "errmsg": "no user with t0ken-secret"})
+    command = {"hello": 1, "speculativeAuthenticate": {"saslStart": 1, "payload": b"\x00ann\x00t0ken-secret"}}
+    with pytest.raises(OperationFailure, match=r"^message withheld"):
+        send_hello(connection, command, 3.0)
+
+
 def test_late_reply_timeout_error_names_drain_late_replies_option() -> None:
     connection, transport = connection_with()
     transport.receive.side_effect = lambda *_: gevent.sleep(60)
@@ -298,3 +317,11 @@ def test_late_reply_timeout_error_names_drain_late_replies_option() -> None:
 )
 def test_body_is_well_formed_if_any_codec_options_can_decode_it(body: bytes, is_well_formed_body: bool) -> None:
     assert is_well_formed(body) is is_well_formed_body
+
+
+@with_cases
+def test_connect_error_has_overload_labels_unless_cause_excludes_overload(cause: Any, is_labelled: bool) -> None:
+    error, transport_error = AutoReconnect("x"), TransportError("y")
+    error.__cause__, transport_error.__cause__ = transport_error, cause
+    connecting.label_connect_error(error)
+    assert error._error_labels == ({"SystemOverloadedError", "RetryableError"} if is_labelled else set())

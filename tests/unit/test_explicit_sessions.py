@@ -8,6 +8,7 @@ from unittest.mock import Mock
 
 from bson import Timestamp
 
+from gmongo.execution.server_session import ServerSession
 from gmongo.execution.sessions import SessionState
 
 
@@ -29,3 +30,22 @@ def test_cluster_time_and_operation_time_of_session_never_decrease() -> None:
     other = make_session(causal_consistency=False)
     other.store_times({"operationTime": Timestamp(6, 1)})
     assert other.operation_time == Timestamp(6, 1) and other.after_cluster_time is None
+
+
+def test_background_abort_has_own_copy_of_session() -> None:
+    session = make_session()
+    session._server_session = ServerSession(0)
+    aborted = session.hand_over_transaction()
+    assert aborted.server_session.lsid == session.server_session.lsid
+    # The abort uses the session ID. Therefore, the dirty session does not return to the pool.
+    assert session.server_session.dirty and not aborted.server_session.dirty
+
+
+def test_session_is_in_use_until_end_of_outer_operation() -> None:
+    session = make_session()
+    session.after_use = after_use = Mock()
+    for _ in range(2):
+        session.begin(session._executor, Mock())
+    for is_last in (False, True):
+        session.end_use()
+        assert (session._user is None) is after_use.called is is_last

@@ -141,3 +141,11 @@ def test_driver_info_with_invalid_field_raises(field: str) -> None:
         DriverInfo(**{"name": None, field: 5})  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=rf"^DriverInfo {field} must not contain '\|', was 'a\|b'$"):
         DriverInfo(**{"name": None, field: "a|b"})
+
+
+def test_long_library_name_and_version_are_truncated_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os.path, "exists", lambda path: False)
+    document = client_metadata(None, (DriverInfo("n" * 600, "v" * 600),))
+    assert len(bson.encode(document)) == 512 and "env" not in document and document["platform"] == ""
+    driver = document["driver"]
+    assert driver["name"] == "gmongo" and driver["version"].startswith(f"{__version__}|vvv")

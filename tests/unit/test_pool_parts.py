@@ -42,13 +42,14 @@ def test_pin_in_use_rejects_other_greenlet() -> None:
     with pin as pinned_connection:
         assert pinned_connection is connection
         pin.check_free()
-        other = gevent.spawn(pin.check_free)
-        other.join()
-        assert isinstance(other.exception, InvalidOperation)
-        assert str(other.exception) == (
-            "the connection that is pinned to this cursor or transaction is in use by another greenlet; "
-            "one greenlet at a time may use it"
-        )
+        for use in (pin.check_free, pin.__enter__):
+            other = gevent.spawn(use)
+            other.join()
+            assert isinstance(other.exception, InvalidOperation)
+            assert str(other.exception) == (
+                "the connection that is pinned to this cursor or transaction is in use by another greenlet; "
+                "one greenlet at a time may use it"
+            )
     gevent.spawn(pin.check_free).get()
     for mid_message in (False, True):
         connection.mid_message = mid_message
@@ -56,6 +57,9 @@ def test_pin_in_use_rejects_other_greenlet() -> None:
             raise GreenletExit
         assert (connection.error is not None) is mid_message
     gevent.spawn(pin.check_free).get()
+    for owner, purpose in ((pin.share(), Purpose.CURSOR), (pin, Purpose.OTHER)):
+        owner.release()
+        assert connection.purpose is purpose
 
 
 @with_cases
@@ -99,3 +103,16 @@ def test_pool_drains_connection_only_if_ready_and_late_reply_is_awaited(
     assert machine._may_drain(connection) is (
         state is PoolState.READY and (drains_late_replies or reply_is_due) and awaits_late_reply and not is_stale
     )
+
+
+def test_forked_child_continues_no_population_attempt_or_backoff_of_parent() -> None:
+    machine = StateMachine(("h", 1), PoolSettings(min_pool_size=1), ConnectionSettings(), Mock())
+    for fails in (True, False, True):
+        machine.ready()
+        machine._allow_populating(machine.generations.current)
+        connection = machine.begin_populating()
+        assert connection is not None
+        if fails:
+            machine.fail_establishing(connection)
+        machine.mark_forked(AssertionError)
+        machine.reset_after_fork()

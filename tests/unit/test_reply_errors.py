@@ -58,6 +58,8 @@ def test_write_concern_error_is_raised_if_it_takes_precedence(
     assert type(error) is error_class
     assert find_topology_version(error) == TOPOLOGY_VERSION
     assert (error.details == CONCERN) is (error_class is WriteConcernError)
+    with pytest.raises(error_class):
+        reply_errors.raise_error_of(reply, 21, takes_precedence)
 
 
 class IdentityCodec(TypeCodec):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from unittest.mock import Mock
 
@@ -12,6 +12,7 @@ from bson import Int64, ObjectId, Timestamp
 
 from gmongo.cmap.hello import read_hello
 from gmongo.errors import OperationFailure, ProtocolError
+from gmongo.execution.operation import required_field
 from gmongo.operations.find import CursorOperation
 from gmongo.wire import reply_schema as schema
 from gmongo.wire.reply_schema import check, first_violation, unexpected
@@ -153,6 +154,15 @@ def test_ordinary_cluster_time_is_checked_without_encoding(monkeypatch: pytest.M
     assert first_violation({"$clusterTime": {**cluster_time, "more": 1}}, table) is None and len(encoded) == 1
 
 
-def test_error_of_invalid_cursor_field_names_cursor() -> None:
-    with pytest.raises(ProtocolError, match=r"^id of a cursor must be "):
-        CursorOperation._check_reply(Mock(batch_field="firstBatch"), {"cursor": {"id": "x"}}, ("h", 1))
+@pytest.mark.parametrize(
+    ("read", "message"),
+    [
+        (lambda: read_hello({"ok": "yes"}, 0.5), "ok of a hello must be "),
+        (lambda: read_hello({"ok": 1, "hosts": 5}, 0.5), "hosts of a hello must be "),
+        (lambda: required_field({}, "n", schema.TEXT, "a count"), "a count lacks the field n: "),
+        (lambda: CursorOperation._check_reply(Mock(), {"cursor": {"id": "x"}}, ("h", 1)), "id of a cursor must be "),
+    ],
+)
+def test_error_of_invalid_field_names_document(read: Callable[[], object], message: str) -> None:
+    with pytest.raises(ProtocolError, match=f"^{message}"):
+        read()

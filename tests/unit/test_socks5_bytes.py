@@ -10,15 +10,13 @@ import pytest
 
 from gmongo.wire.socks5 import Proxy, ProxyError, connect_through
 from gmongo.wire.transport import TransportError
-from tests.unit.test_numbers import NUMBERS
+from tests.support.cases import with_cases
 
 PROXY = Proxy(("proxy", 1080))
 LOGIN_PROXY = Proxy(("proxy", 1080), "user", "pässword")
 ACCOUNT_REQUEST = b"\x01\x04user\x09p\xc3\xa4ssword"
 BOUND_ADDRESS = bytes(4) + b"\x00\x07"  # address and port from which the proxy connects to the server
 GRANT_REPLY = b"\x05\x00\x00\x01" + BOUND_ADDRESS
-DB_REQUEST = b"\x05\x01\x00\x03\x02db" + b"\x69\x89"
-DB_HOST = ("db", 27017)
 
 
 class FixedProxyTransport:
@@ -38,30 +36,12 @@ class FixedProxyTransport:
         return data
 
 
-@pytest.mark.parametrize(
-    ("proxy", "destination", "replies", "sent_bytes"),
-    [
-        (PROXY, DB_HOST, b"\x05\x00" + GRANT_REPLY, b"\x05\x01\x00" + DB_REQUEST),
-        (LOGIN_PROXY, DB_HOST, b"\x05\x00" + GRANT_REPLY, b"\x05\x02\x00\x02" + DB_REQUEST),
-        (
-            LOGIN_PROXY,
-            DB_HOST,
-            b"\x05\x02\x01\x00" + GRANT_REPLY,
-            b"\x05\x02\x00\x02" + ACCOUNT_REQUEST + DB_REQUEST,
-        ),
-        (
-            Proxy(("proxy", 1080), "user"),
-            DB_HOST,
-            b"\x05\x02\x01\x00" + GRANT_REPLY,
-            b"\x05\x02\x00\x02\x01\x04user\x00" + DB_REQUEST,
-        ),
-    ],
-)
+@with_cases
 def test_connection_through_proxy_sends_expected_requests(
-    proxy: Proxy, destination: Any, replies: bytes, sent_bytes: bytes
+    account: list[str], replies: bytes, sent_bytes: bytes
 ) -> None:
     transport: Any = FixedProxyTransport(replies)
-    connect_through(proxy, transport, destination)
+    connect_through(Proxy(("proxy", 1080), *account), transport, ("db", 27017))
     assert transport.sent == sent_bytes and transport.unread_replies == b""
 
 
@@ -89,42 +69,12 @@ def test_each_kind_of_destination_and_bound_address_is_accepted(
     assert transport.sent == first_requests + b"\x05\x01\x00" + request_end and transport.unread_replies == b"rest"
 
 
-REFUSALS: Any = {**NUMBERS["wire.socks5"]["_REFUSALS"], 9: "refused with code 9"}  # type: ignore[dict-item]
-
-
-@pytest.mark.parametrize(
-    ("proxy", "destination", "replies", "reason"),
-    [
-        (PROXY, DB_HOST, b"\x04\x00", "the proxy does not speak SOCKS5 (version 4)"),
-        (PROXY, DB_HOST, b"\x05\x00\x04\x00\x00\x01", "the proxy does not speak SOCKS5 (version 4)"),
-        (
-            PROXY, DB_HOST, b"\x05\xff",
-            "the proxy requires a username and password, but gmongo offers the methods [0]",
-        ),
-        (LOGIN_PROXY, DB_HOST, b"\x05\xff", "the proxy requires another method, but gmongo offers the methods [0, 2]"),
-        (LOGIN_PROXY, DB_HOST, b"\x05\x01", "the proxy requires the method 1, but gmongo offers the methods [0, 2]"),
-        (PROXY, DB_HOST, b"\x05\x02", "the proxy requires the method 2, but gmongo offers the methods [0]"),
-        (LOGIN_PROXY, DB_HOST, b"\x05\x02\x01\x01", "the proxy rejected proxyUsername and proxyPassword"),
-        (PROXY, DB_HOST, b"\x05\x00\x05\x00\x00\x02", "the reply of the proxy has an address of the unknown kind 2"),
-        (PROXY, DB_HOST, b"\x05\x00\x05\x00\x00\x01\x00", "closed"),
-        (PROXY, DB_HOST, b"", "closed"),
-        (PROXY, ("h" * 256, 1), b"\x05\x00", "the host name is 256 bytes long, but SOCKS5 allows 255"),
-        (
-            Proxy(("proxy", 1080), "u" * 256, "p"), DB_HOST, b"\x05\x02",
-            "the username is 256 bytes long, but SOCKS5 allows 255",
-        ),
-        (
-            Proxy(("proxy", 1080), "u", "p" * 256), DB_HOST, b"\x05\x02",
-            "the password is 256 bytes long, but SOCKS5 allows 255",
-        ),
-        *((PROXY, DB_HOST, bytes([5, 0, 5, code, 0, 1]), f"db:27017: {text}") for code, text in REFUSALS.items()),
-    ],
-)  # fmt: skip
+@with_cases
 def test_refusal_or_invalid_reply_of_proxy_raises_proxy_error(
-    proxy: Proxy, destination: Any, replies: bytes, reason: str
+    account: list[str], host: str, replies: bytes, reason: str
 ) -> None:
     with pytest.raises(ProxyError) as caught:
-        connect_through(proxy, FixedProxyTransport(replies), destination)  # type: ignore[arg-type]
+        connect_through(Proxy(("proxy", 1080), *account), FixedProxyTransport(replies), (host, 27017))  # type: ignore[arg-type]
     assert str(caught.value) == f"SOCKS5 proxy proxy:1080: {reason}"
 
 

@@ -138,9 +138,9 @@ def test_result_of_operation_is_reaped_if_observer_is_interrupted(scenario: Trac
 
 
 def test_operation_has_no_trace_if_observer_is_disabled(scenario: TracedScenario) -> None:
-    scenario.observer.enabled = False
-    assert scenario.executor.run(scenario.operation) == "result"
-    assert scenario.traces == [(None, None, None, False)] and scenario.executor.observers.active is False
+    scenario.observer.enabled, session = False, session_with_transaction(False)
+    assert scenario.executor.run(scenario.operation, session, 5.0) == "result"
+    assert scenario.traces == [(None, session, 5.0, False)] and scenario.executor.observers.active is False
     with scenario.executor.operation_scope("x", scenario.operation.context, None) as trace:
         assert trace is None
     scenario.executor._wait(5.0, scenario.operation)

@@ -105,6 +105,8 @@ def test_state_permits_or_rejects_commit_and_abort(state: str, commit_outcome: A
             assert getattr(transaction, end)() is outcome
             end_state = State.ABORTED if end == "begin_abort" else State.COMMITTED if outcome else State.COMMITTED_EMPTY
             assert transaction.state is end_state
+            is_repeated_commit = end == "begin_commit" and state == "COMMITTED"
+            assert (transaction.end_write_concern.get("w") == "majority") is is_repeated_commit
 
 
 @pytest.mark.parametrize("transaction_is_active", [False, True])
