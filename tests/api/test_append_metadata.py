@@ -65,6 +65,14 @@ def test_appended_metadata_is_not_shared_between_clients(server):
         assert appended_fields(metadata_of_new_connection(server, other)) == ("", "", "")
 
 
+def test_appended_metadata_replaces_fields_that_no_longer_fit(server, monkeypatch):
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    with MongoClient(*server.address, maxIdleTimeMS=1) as client:
+        assert "env" in metadata_of_new_connection(server, client)
+        client.append_metadata(DriverInfo("x" * 350))
+        assert "env" not in metadata_of_new_connection(server, client)
+
+
 @pytest.mark.parametrize("info", [None, "library", ("library", "1", None)])
 def test_append_metadata_with_value_that_is_no_driver_info_raises_type_error(server, info):
     with MongoClient(*server.address) as client, pytest.raises(TypeError, match="DriverInfo"):

@@ -57,6 +57,13 @@ def test_shutdown_error_before_any_write_raises_no_bulk_write_error() -> None:
         assert not isinstance(caught.value, BulkWriteError | WriteConcernError)
 
 
+def test_drop_of_missing_collection_returns_error_reply() -> None:
+    reply = {"ok": 0, "code": 26, "errmsg": "ns not found"}  # servers before MongoDB 7.0 send this reply
+    with ScriptedServer({"drop": reply}) as server, MongoClient[Any](server.name) as client:
+        dropped = client.db.drop_collection("c")
+    assert {name: dropped[name] for name in reply} == reply
+
+
 def test_result_index_outside_of_requests_raises_protocol_error() -> None:
     reply = {**cursor_reply([{"ok": 1.0, "idx": 1, "n": 1}]), "nErrors": 0}
     with ScriptedServer({"bulkWrite": reply}) as server, MongoClient[Any](server.name, connect=False) as client:

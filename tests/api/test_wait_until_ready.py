@@ -37,6 +37,15 @@ def test_wait_until_ready_ignores_ready_pool_of_unknown_server(monkeypatch: pyte
         client.wait_until_ready(timeout=5)
 
 
+def test_wait_until_ready_counts_no_pending_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Deployment.standalone() as deployment, MongoClient(deployment.uri, minPoolSize=1) as client:
+        client.wait_until_ready()
+        (stats,) = client.pool_stats()
+        monkeypatch.setattr(client, "pool_stats", lambda: [{**stats, "total": 5, "pending": 5}])
+        with pytest.raises(ServerSelectionTimeoutError, match="has 0 of them"):
+            client.wait_until_ready(TIMEOUT)
+
+
 def test_wait_until_ready_continues_until_server_starts() -> None:
     with Deployment.standalone() as deployment, MongoClient(deployment.uri) as client:
         deployment.members[0].kill()

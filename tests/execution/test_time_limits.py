@@ -149,3 +149,16 @@ def test_with_transaction_raises_after_timeout_and_abort_has_a_new_timeout(
         eventually(lambda: len(failure_times) == 2)
     assert [event.command_name for event in recorder.events_named("CommandFailed")] == ["insert", "abortTransaction"]
     assert failure_times == pytest.approx([0.06, 0.12])
+
+
+def test_greenlet_that_waits_for_query_ignores_timeout_of_other_greenlet(
+    server: ScriptedServer, scripted_client: Client
+) -> None:
+    server.replies["find"] = cursor_reply([{"_id": 1}])
+    server.fail("find", send_no_reply)
+    cursor = scripted_client.db.c.find()
+    first = gevent.spawn(gmongo.timeout(0.5)(cursor.next))
+    second = gevent.spawn(cursor.next)
+    with pytest.raises(PyMongoError):
+        first.get()
+    assert second.get() == {"_id": 1}

@@ -16,6 +16,7 @@ from gmongo.testing import Deployment, VirtualTime
 from tests.execution.harness import BOTH_LABELS, assert_no_resource_in_use, delay_replies, fail, receiving_members
 from tests.support.clients import Client, Connect
 from tests.support.fail_points import block
+from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
 
 TRANSIENT = "TransientTransactionError"
@@ -202,11 +203,13 @@ def test_interrupted_commit_that_was_not_sent_aborts_transaction(deployment: Dep
 def test_timeout_in_bound_session_propagates_and_ends_session(deployment: Deployment, client: Client) -> None:
     block(deployment, "distinct", 1.5)
     session = client.start_session()
+    session.start_transaction()
     with pytest.raises(gevent.Timeout) as caught, gevent.Timeout(0.3) as limit, session.bind():
         gevent.spawn(client.test.c.distinct, "x", session=session)
         gevent.sleep(1)
     assert caught.value is limit
-    eventually(lambda: session.has_ended)  # after the operation of the other greenlet
+    # The session ends after the operation of the other greenlet.
+    eventually(lambda: session.has_ended and deployment.commands.named("abortTransaction"))
 
 
 def test_failed_block_aborts_transaction_after_operation_of_another_greenlet(
@@ -227,6 +230,14 @@ def test_failed_block_aborts_transaction_after_operation_of_another_greenlet(
         assert other.get() == [1]
         eventually(lambda: deployment.commands.named("abortTransaction"))
     assert client.test.c.count_documents({}) == 0
+
+
+def test_close_of_client_without_primary_ends_sessions_on_secondary(server: ScriptedServer, connect: Any) -> None:
+    server.hello_extra = {"setName": "rs", "hosts": [server.name], "isWritablePrimary": False, "secondary": True}
+    client = connect(server, replicaSet="rs", readPreference="secondary")
+    client.db.c.find_one()
+    client.close()
+    assert len(server.commands("endSessions")) == 1
 
 
 def test_close_of_client_inside_bound_session_sends_end_sessions(deployment: Deployment) -> None:

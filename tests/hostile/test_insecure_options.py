@@ -6,9 +6,11 @@ import random
 import ssl
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
 from gmongo import MongoClient
 from gmongo._tls import tls_context
@@ -119,6 +121,15 @@ def test_scram_without_tls_causes_no_warning() -> None:
 def test_x509_without_tls_raises_configuration_error(options: str) -> None:
     with pytest.raises(ConfigurationError, match="X509 needs tls=true"):
         MongoClient(f"mongodb://localhost/?authMechanism=MONGODB-X509{options}", connect=False)
+
+
+def test_tls_context_without_ca_file_trusts_certificates_of_system(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    trustme.CA().cert_pem.write_to_path(tmp_path / "ca.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    context = tls_context({"tls": True})
+    assert context is not None and len(context.get_ca_certs()) == 1
 
 
 def test_default_tls_context_has_strict_settings() -> None:

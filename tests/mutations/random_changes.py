@@ -42,6 +42,7 @@ _TEST_FOLDERS = {
 # Tests that read the source code or the docstrings of all files, and may therefore detect a change of any file.
 _SOURCE_CODE_TESTS = (
     "tests/unit/test_documentation.py::test_public_docstrings_describe_all_parameters",
+    "tests/unit/test_public_api.py::test_public_names_and_parameters_match_record",
     "tests/unit/test_source_rules.py::test_raise_in_exception_handler_has_from_clause",
     "tests/unit/test_source_rules.py::test_overloads_have_parameter_defaults_of_implementation",
 )

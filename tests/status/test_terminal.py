@@ -204,6 +204,9 @@ def test_keys_s_and_r_change_the_sort_order() -> None:
     assert "process↑" in "".join(by_process)
     assert words_below(by_process, "process", 0)[0] == "1"
     assert words_below(lines_after("2", *"sssss", "r", states=STATES), "process", 0)[0] == "39"
+    # Page 1 shows the servers above the pools, and the keys sort the pools.
+    orders = ["↑" in "".join(lines_after(*"s" * count, states=STATES, width=200)) for count in range(4)]
+    assert orders[1:] == [True] * 3
 
 
 def test_keys_scroll_between_first_and_last_row() -> None:

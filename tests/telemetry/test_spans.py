@@ -111,6 +111,7 @@ def test_prose_4_spans_of_get_more_have_cursor_id(connect: Connect, spans: SpanC
     cursor = client.shop.orders.find({}, batch_size=2)
     next(cursor)
     cursor_id = cursor.cursor_id
+    assert spans.only_span("find").instrumentation_scope.name == "gmongo"
     assert len(list(cursor)) == 2
     assert cursor.cursor_id == 0
     for name in ("getMore shop.orders", "getMore"):

@@ -115,6 +115,7 @@ def test_hedge_warns_of_deprecation_and_is_part_of_read_preference() -> None:
     with pytest.warns(DeprecationWarning, match="hedged reads") as caught:
         preference = Nearest(hedge={"enabled": True})
     assert preference.document == {"mode": "nearest", "hedge": {"enabled": True}}
+    assert preference.hedge == {"enabled": True}
     assert preference != Nearest()
     assert caught[0].filename == __file__
 
