@@ -508,6 +508,9 @@ def test_invalid_collection_or_cursor_option_is_rejected(files_database):
         with pytest.raises(NotImplementedError, match=r"^Method does not exist for GridOutCursor$"):
             getattr(GridOutCursor(files_database.fs), method)(2)
     assert not hasattr(GridOut(files_database.fs, 1), "__len__")  # the file does not exist
+    with files_database.client.start_session() as session, pytest.raises(InvalidOperation, match="multi-document"):
+        session.start_transaction()
+        GridOut(files_database.fs, 1, session=session)
 
 
 def test_failed_removal_in_background_is_logged_and_not_raised(client, caplog):

@@ -9,6 +9,7 @@ import sys
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from hashlib import sha256
+from time import monotonic
 from typing import Any
 from wsgiref.validate import validator
 
@@ -180,6 +181,7 @@ def test_state_shows_backoff_tokens_and_retries(connect: Any, deployment: Deploy
 
 
 def test_history_in_state_contains_election() -> None:
+    began = monotonic()
     with (
         Deployment.replica_set(members=3) as deployment,
         MongoClient(deployment.uri, heartbeatFrequencyMS=500) as client,
@@ -191,7 +193,8 @@ def test_history_in_state_contains_election() -> None:
         eventually(lambda: "elected primary" in [each["what"] for each in state_of(client)["history"]])
         history = state_of(client)["history"]
         assert ("primary lost", old_primary.address) in [(each["what"], each["server"]) for each in history]
-        assert all(each["agoMS"] >= 0 for each in history)
+        elapsed = (monotonic() - began) * 1000
+        assert all(0 <= each["agoMS"] <= each["sinceMS"] <= elapsed for each in history)
 
 
 def test_slow_operation_has_query_text_only_on_request(connect: Any) -> None:

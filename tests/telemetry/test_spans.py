@@ -105,6 +105,12 @@ def test_span_of_transaction_has_error_of_commit(connect: Connect, spans: SpanCo
     assert (status.status_code, status.description) == (StatusCode.ERROR, "gmongo.errors.OperationFailure")
 
 
+def test_span_of_transaction_without_operation_ends_with_session(connect: Connect, spans: SpanCollector) -> None:
+    with connect().start_session() as session:
+        session.start_transaction()
+    assert spans.only_span("transaction").end_time
+
+
 def test_prose_4_spans_of_get_more_have_cursor_id(connect: Connect, spans: SpanCollector) -> None:
     client = connect()
     client.shop.orders.insert_many([{"x": x} for x in range(3)])
