@@ -86,7 +86,7 @@ class CursorKiller:
         self._running_greenlets.add(greenlet)
         greenlet.rawlink(self._restart_if_needed)
 
-    def _restart_if_needed(self, ended: Greenlet[[], None] | None) -> None:
+    def _restart_if_needed(self, ended: Greenlet[[], None]) -> None:
         """Start a new greenlet if the ended greenlet left cursors in a queue, for example after a kill."""
         self._running_greenlets.discard(ended)
         self._reaping_epoch = None
@@ -101,12 +101,9 @@ class CursorKiller:
 
     def reap(self) -> None:
         """Close all cursors in the queues, and wait for the greenlets that are closing cursors."""
-        try:
-            self._close_pinned()
-            self._close_unpinned()
-            joinall(self._running_greenlets - {getcurrent()})
-        finally:
-            self._restart_if_needed(None)  # a finaliser or an error may have left cursors in the queue
+        self._close_pinned()
+        self._close_unpinned()
+        joinall(self._running_greenlets - {getcurrent()})
 
     def _close_pinned(self) -> None:
         # Each pinned cursor has its own greenlet, so that a slow server delays only its own cursors.

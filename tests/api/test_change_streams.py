@@ -195,6 +195,8 @@ def test_resume_kills_the_cursor_after_an_error_reply():
     ):
         for _ in range(2):
             stream.try_next()
+        client.db.c.find_one()
+        assert server.commands("find")[0]["lsid"] != server.commands("aggregate")[1]["lsid"]
         names = [each.name for each in server.received if each.name in ("aggregate", "getMore", "killCursors")]
         assert names == ["aggregate", "getMore", "getMore", "killCursors", "aggregate"]
 

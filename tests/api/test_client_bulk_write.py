@@ -21,6 +21,7 @@ from gmongo.errors import (
     DocumentTooLarge,
     InvalidOperation,
     OperationFailure,
+    ServerSelectionTimeoutError,
     WriteConcernError,
 )
 from gmongo.operations import DeleteMany, DeleteOne, InsertOne, ReplaceOne, UpdateMany, UpdateOne  # noqa: F401 - the table uses all models
@@ -103,6 +104,8 @@ def test_client_bulk_write_exception_has_error_labels_of_the_reply(labels, sourc
         all_labels = ("A", "B", "RetryableWriteError")
         assert [label for label in all_labels if caught.value.has_error_label(label)] == sorted(labels)
         assert len(caught.value.write_concern_errors) == (source == "write concern error")
+        client.db.c.find_one()
+        assert server.commands("find")[0]["lsid"] == server.commands("bulkWrite")[0]["lsid"]
 
 
 def test_client_bulk_write_errors_are_sorted_by_index():
@@ -112,6 +115,12 @@ def test_client_bulk_write_errors_are_sorted_by_index():
         with pytest.raises(ClientBulkWriteException) as caught:
             client.bulk_write(models, ordered=False)
     assert [error["idx"] for error in caught.value.write_errors] == [0, 2, 3]
+
+
+def test_bulk_write_without_server_raises_server_selection_error():
+    error = pytest.raises(ServerSelectionTimeoutError, match="refused")
+    with MongoClient("localhost:1", serverSelectionTimeoutMS=50) as client, error:
+        client.bulk_write([insert_model()])
 
 
 def test_timeout_property_is_true_after_write_concern_error_with_wtimeout(client):
@@ -175,7 +184,7 @@ def test_time_limit_of_bulk_write_covers_end_of_results_cursor():
 @pytest.mark.parametrize("excess_bytes", [0, 1])
 @pytest.mark.parametrize("new_model", [InsertOne, partial(ReplaceOne, {"_id": 1})], ids=["insert", "replacement"])
 def test_unacknowledged_write_raises_only_if_document_exceeds_limit_of_server(new_model, excess_bytes):
-    document = {"_id": 1, "text": "x" * 1000}
+    document = {"_id": 1, "a.b": {"$c": 1}, "text": "x" * 1000}
     write = Write(0, new_model(document, namespace="db.c"), DEFAULT_CODEC_OPTIONS)
     limits = USUAL_LIMITS._replace(document_size=len(bson.encode(document)) - excess_bytes)
     with pytest.raises(DocumentTooLarge, match="at index 0 is") if excess_bytes else nullcontext():
@@ -197,7 +206,7 @@ def test_bulk_write_sends_all_operations_and_returns_result_of_each_write():
         for place, model in enumerate(models):
             model.namespace = f"d.{'ab'[place % 2]}"
         models[0].document["u"] = unique_id
-        options = {"let": {"v": unique_id}, "comment": "why", "bypass_document_validation": True}
+        options = {"let": {"v": unique_id}, "comment": {"a.b": "$c"}, "bypass_document_validation": True}
         with MongoClient(server.name, uuidRepresentation="standard") as client:
             result = client.bulk_write(models, verbose_results=True, **options)
             client.db.c.find_one()
@@ -209,7 +218,7 @@ def test_bulk_write_sends_all_operations_and_returns_result_of_each_write():
     # The first command contains writes that change several documents.
     assert "txnNumber" not in first and "txnNumber" in second
     assert first["lsid"] == second["lsid"] == server.commands("find")[0]["lsid"]
-    fields = {"errorsOnly": False, "ordered": True, "comment": "why", "bypassDocumentValidation": True}
+    fields = {"errorsOnly": False, "ordered": True, "comment": {"a.b": "$c"}, "bypassDocumentValidation": True}
     assert fields | {"let": {"v": Binary.from_uuid(unique_id)}} | first == first and fields | second == second
     assert [result.bulk_api_result[name] for name in counts] == [2, 4, 6, 8, 10]
     assert {place: each.inserted_id for place, each in result.insert_results.items()} == {0: 1, 6: 2}
@@ -263,6 +272,9 @@ def test_unacknowledged_bulk_write_requests_no_reply_and_refuses_options():
         client.bulk_write([DeleteOne({"text": "x" * 500}, namespace="d.c")], ordered=False)  # stores no document
         client.db.c.find_one()
         assert len(server.commands("bulkWrite")) == 2
+        # The server checks the sizes of documents in acknowledged writes.
+        with MongoClient(server.name) as acknowledging_client:
+            assert acknowledging_client.bulk_write([insert_model(text="x" * 500)]).inserted_count == 1
 
 
 def test_bulk_write_on_old_server_raises_invalid_operation():

@@ -65,7 +65,7 @@ def test_drop_of_missing_collection_returns_error_reply() -> None:
 
 
 def test_result_index_outside_of_requests_raises_protocol_error() -> None:
-    reply = {**cursor_reply([{"ok": 1.0, "idx": 1, "n": 1}]), "nErrors": 0}
+    reply = {**cursor_reply([{"ok": 1.0, "idx": index, "n": 1} for index in (0, 1)]), "nErrors": 0}
     with ScriptedServer({"bulkWrite": reply}) as server, MongoClient[Any](server.name, connect=False) as client:
         server.hello_extra = {"maxWireVersion": 25}
         with pytest.raises(ProtocolError, match=r"^idx of a result must be from 0 to 0, not 1$"):
@@ -92,13 +92,19 @@ def test_invalid_operation_time_raises_only_in_explicit_session(in_explicit_sess
             assert client.db.command("ping")["operationTime"] == 5
 
 
-def test_get_more_uses_namespace_of_the_previous_reply() -> None:
+def test_get_more_and_kill_cursors_use_namespace_of_the_previous_reply() -> None:
     renamed = {"ok": 1, "cursor": {"id": 7, "ns": "db.renamed", "nextBatch": [{"_id": 2}]}}
     batches = [renamed, cursor_reply([], 0, "nextBatch")]
     replies = {"find": cursor_reply([{"_id": 1}], 7), "getMore": lambda command: batches.pop(0)}
     with ScriptedServer(replies) as server, MongoClient[Any](server.name) as client:
         assert [each["_id"] for each in client.db.c.find()] == [1, 2]
         assert [command["collection"] for command in server.commands("getMore")] == ["c", "renamed"]
+        batches.append(renamed)
+        cursor = client.db.c.find()
+        assert [next(cursor), next(cursor)] == [{"_id": 1}, {"_id": 2}]
+        del cursor
+        server.wait_for("killCursors")
+        assert server.commands("killCursors")[0]["killCursors"] == "renamed"
 
 
 def test_list_indexes_raises_unless_collection_is_missing() -> None:

@@ -34,6 +34,20 @@ def test_concurrent_use_of_session_raises_invalid_operation(
     assert_no_resource_in_use(client)
 
 
+def test_cursor_remains_usable_after_get_more_while_session_is_in_use(deployment: Deployment, client: Client) -> None:
+    client.db.c.insert_many([{} for _ in range(4)])
+    delay_replies(deployment, "update", milliseconds=100)
+    with client.start_session() as session:
+        cursor = client.db.c.find(batch_size=2, session=session)
+        assert next(cursor) and next(cursor)
+        writing = gevent.spawn(client.db.c.update_one, {}, {"$set": {"x": 1}}, session=session)
+        eventually(lambda: deployment.commands.named("update"))
+        with pytest.raises(InvalidOperation, match="in use by another greenlet"):
+            next(cursor)
+        writing.get(timeout=5)
+        assert len(cursor.to_list()) == 2
+
+
 def test_session_is_free_after_interruption_of_a_switch_before_the_command(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure
 from gmongo.testing import Deployment
 from tests.execution.harness import delay_replies, fail
-from tests.support.clients import Connect
+from tests.support.clients import Client, Connect
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 
@@ -77,6 +77,14 @@ def reply_after_delay(reply: dict[str, Any]) -> Callable[[dict[str, Any]], dict[
         return reply
 
     return sleep_and_reply
+
+
+@pytest.mark.parametrize("method", ["find", "find_raw_batches"])
+def test_event_contains_documents_of_large_reply(client: Client, recorder: Recorder, method: str) -> None:
+    documents = [{"_id": number, "text": "x" * 1000} for number in range(100)]
+    client.db.c.insert_many(documents)
+    getattr(client.db.c, method)().to_list()
+    assert last_event(recorder, "CommandSucceeded").reply["cursor"]["firstBatch"] == documents
 
 
 @pytest.mark.parametrize("event_name", ["CommandSucceeded", "CommandFailed"])

@@ -125,6 +125,9 @@ def test_read_ahead_requests_at_most_max_bytes(server: ScriptedServer, connect: 
     next(cursor)
     server.wait_for("getMore", 4)
     cursor.close()
+    cursor = connect(server).db.c.find().read_ahead(max_bytes=1)
+    assert all(next(cursor) for _ in range(5))  # a batch for which the application waits may exceed the limit
+    cursor.close()
 
 
 def test_changed_batch_size_applies_to_next_batch_that_is_read_ahead(server: ScriptedServer, connect: Any) -> None:
@@ -187,6 +190,19 @@ def test_buffered_batch_is_decoded_while_the_application_waits(collection_and_de
     eventually(lambda: decoder.decoded_numbers[-1:] == [199])
     assert [each["_id"] for each in cursor] == list(range(1, 200))
     assert sorted(decoder.decoded_numbers) == list(range(200))
+
+
+@pytest.mark.parametrize("method", ["find", "find_raw_batches"])
+def test_large_or_raw_batch_is_not_decoded_while_the_application_waits(
+    collection_and_decoder: Any, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection, decoder = collection_and_decoder
+    if method == "find":
+        monkeypatch.setattr("gmongo.engines.read_ahead._MAX_DECODED_BYTES", 50_000)
+    cursor = getattr(collection, method)(batch_size=100).read_ahead()
+    next(cursor)
+    eventually(lambda: not collection.database.client._cursor_killer.busy_read_aheads)
+    assert all(number < 100 for number in decoder.decoded_numbers)
 
 
 def test_buffered_batch_is_returned_before_network_error_is_raised(server: ScriptedServer, connect: Any) -> None:

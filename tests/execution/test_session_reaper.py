@@ -84,13 +84,24 @@ def test_sessions_of_commands_interrupted_together_are_killed_by_one_command(dep
     assert [len(sessions) for sessions in killed_session_ids(deployment)] == [5]
 
 
-@pytest.mark.parametrize(("milliseconds", "kill_count"), [(50, 0), (300, 1)])
-def test_session_is_reused_after_late_reply(milliseconds, kill_count, deployment, connect):
+def test_new_session_is_killed_before_next_attempt_for_older_session(deployment, client):
+    sessions = []
+    for _ in range(2):
+        sessions.append([run_and_kill(deployment, "find", lambda: client.db.c.find_one({}))])
+        gevent.sleep(0.2)
+        assert killed_session_ids(deployment) == sessions
+
+
+@pytest.mark.parametrize(("milliseconds", "kill_count", "kill_fails"), [(50, 0, 0), (300, 1, 0), (300, 1, 1)])
+def test_session_is_reused_after_late_reply_unless_kill_sessions_failed(
+    milliseconds, kill_count, kill_fails, deployment, connect
+):
     client = connect(deployment, drainLateReplies=True)
     session = run_and_kill(deployment, "find", lambda: client.db.c.find_one({}), milliseconds)
+    fail(deployment, "killSessions", code=6, labels=[]) if kill_fails else None
     gevent.sleep(5)
     assert killed_session_ids(deployment) == [[session]] * kill_count
-    assert session in idle_session_ids(client)
+    assert (session in idle_session_ids(client)) is not bool(kill_fails)
 
 
 def test_client_close_kills_sessions_a_tenth_of_a_second_after_interruption(deployment, connect):
@@ -100,6 +111,8 @@ def test_client_close_kills_sessions_a_tenth_of_a_second_after_interruption(depl
     client.close()
     assert killed_session_ids(deployment) == [[session]]
     assert _clock.monotonic() - interruption_time == pytest.approx(0.1, abs=0.01)
+    gevent.sleep(0.01)
+    assert not client._session_reaper._is_running
     (end_command,) = deployment.commands.named("endSessions")
     assert session in [bytes(each["id"]) for each in end_command.body["endSessions"]]
     gevent.sleep(5)
@@ -218,11 +231,13 @@ def test_transaction_of_dropped_session_is_aborted(client, second_client):
     session = client.start_session()
     session.start_transaction()
     write(client, session)
+    session_id = bytes(session.session_id["id"])
     del session
     gc.collect()
     assert_no_resource_in_use(client)
     gevent.sleep(1)
     assert_document_unlocked_and_unchanged(second_client)
+    assert session_id not in idle_session_ids(client)
 
 
 def test_transaction_whose_abort_times_out_is_aborted_in_the_background(deployment, client, second_client):

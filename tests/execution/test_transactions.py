@@ -94,9 +94,20 @@ def test_callback_that_exceeds_the_timeout_is_not_called_again(
     ):
         session.with_transaction(callback)
     assert type(raised.value) is error_class
+    assert getattr(raised.value, "code", None) == (time_limit and 50)
     assert raised.value.__cause__ is transient_error
     assert raised.value.has_error_label(TRANSIENT)
     assert len(calls) == 1
+
+
+def test_commit_is_not_retried_after_time_limit_of_with_transaction(
+    deployment: Deployment, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gmongo.engines.transaction._TIME_LIMIT", 0)
+    fail(deployment, "commitTransaction", code=6, labels=["UnknownTransactionCommitResult"])
+    with client.start_session() as session, pytest.raises(NetworkTimeout, match="ran out of time"):
+        session.with_transaction(lambda session: client.db.c.insert_one({}, session=session))
+    assert len(deployment.commands.named("commitTransaction")) == 1
 
 
 def test_transaction_timeout_names_missing_primary(deployment: Deployment, client: Client) -> None:
@@ -141,18 +152,18 @@ def test_write_in_transaction_ignores_w_0_of_client(deployment: Any, write: str,
         assert not client.db.c.insert_one({"_id": 3}).acknowledged
 
 
-def test_timeout_in_retried_callback_has_previous_error_as_cause(client: Client) -> None:
+@pytest.mark.parametrize("last_error", [ExecutionTimeout("too late", 50), PyMongoError("no"), ValueError("no")])
+def test_only_timeout_in_retried_callback_has_previous_error_as_cause(client: Client, last_error: Exception) -> None:
     transient_error = PyMongoError("try again", [TRANSIENT])
-    timeout_error = ExecutionTimeout("too late", 50)
-    errors = iter([transient_error, timeout_error])
+    errors = iter([transient_error, last_error])
 
     def callback(_session: ClientSession) -> None:
         raise next(errors)
 
-    with client.start_session() as session, pytest.raises(ExecutionTimeout) as raised:
+    with client.start_session() as session, pytest.raises(type(last_error)) as raised:
         session.with_transaction(callback)
-    assert raised.value is timeout_error
-    assert raised.value.__cause__ is transient_error
+    assert raised.value is last_error
+    assert raised.value.__cause__ is (transient_error if isinstance(last_error, ExecutionTimeout) else None)
 
 
 def test_greenlet_that_callback_starts_may_use_session_despite_time_limit(deployment: Deployment) -> None:

@@ -346,13 +346,15 @@ def test_timeout_of_greenlet_does_not_end_query_of_waiting_greenlet(setup: Reade
     block(setup.deployment, "find", 0.4)
     cursor = setup.plain_collection.find()
 
-    def read_within_limit() -> None:
-        with gmongo.timeout(0.1):
+    def read_within_limit(seconds: float) -> None:
+        with gmongo.timeout(seconds):
             next(cursor)
 
-    limited, unlimited = gevent.spawn(read_within_limit), gevent.spawn(next, cursor)
+    limited, unlimited = gevent.spawn(read_within_limit, 0.1), gevent.spawn(next, cursor)
+    waiting = gevent.spawn(read_within_limit, 0.05)
     assert unlimited.get(timeout=5)["n"] in NUMBERS
     assert getattr(limited.exception, "timeout", False)
+    assert "another greenlet waited for documents of the same cursor" in str(waiting.exception)
 
 
 @pytest.mark.parametrize("kind", ["cursor", "change stream"])

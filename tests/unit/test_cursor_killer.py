@@ -30,6 +30,7 @@ class RecordingExecutor:
         self.killed_cursors = []
         self.topology = SimpleNamespace(hub=gevent.get_hub())
         self.commands = SimpleNamespace(orphan_taker=None)
+        self.sessions = Mock()
 
     def run(self, operation, session):
         self.killed_cursors.append((self.epoch, operation.command(None)["cursors"]))
@@ -88,6 +89,7 @@ def test_failed_kill_releases_pin_and_next_cursor_is_ended(error):
     cursor_killer.take(make_dropped_cursor(2, pin))
     gevent.idle()
     assert pin.release_count == 1
+    assert executor.sessions.leave_cursor.call_count == (0 if isinstance(error, GreenletExit) else 2)
     executor.run = run
     cursor_killer.take(make_dropped_cursor(3))
     gevent.idle()

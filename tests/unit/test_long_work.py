@@ -22,6 +22,10 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS
 from gmongo import _background
 from gmongo._background import LongWork, RestartingGreenlet, Wakeup, spawn_for, with_checkpoints
 from gmongo._encryption.operation import command_document
+from gmongo.engines.read_ahead import ReadAhead
+from gmongo.operations.client_bulk import USUAL_LIMITS, Writes
+from gmongo.operations.models import InsertOne
+from gmongo.operations.write import WriteBatch
 from gmongo.wire.checksum import crc32c
 from gmongo.wire.message import encode_op_msg
 from gmongo.wire.reply import Batch
@@ -58,6 +62,11 @@ def send_over_tls(buffers: list[bytes]) -> None:
     there.close()
 
 
+def decode_ahead(reply: Any) -> None:
+    read_ahead: Any = SimpleNamespace(_arrived_replies=[(reply, 1)], _raw=False)
+    ReadAhead._decode(read_ahead, reply, 1)
+
+
 def insert_message(documents: Iterable[bytes]) -> list[bytes]:
     return encode_op_msg(1, 0, bson.encode({"insert": "c"}), [("documents", list(documents))])
 
@@ -71,6 +80,9 @@ def insert_message(documents: Iterable[bytes]) -> list[bytes]:
         (lambda: batch_of_50_documents().count(), 50),
         (lambda: batch_of_50_documents().raw(), 50),
         (lambda: command_document(insert_message(DOCUMENTS)), 50),
+        (lambda: decode_ahead(SimpleNamespace(batch=batch_of_50_documents())), 1),
+        (lambda: Writes([InsertOne({}, "d.c")] * 50, DEFAULT_CODEC_OPTIONS).take(USUAL_LIMITS, 0), 50),
+        (lambda: WriteBatch.free(SimpleNamespace(_encoded=[b""] * 3000)), 3),  # type: ignore[arg-type]
         (lambda: send_over_tcp([bytes(40 * KIB)] * 4), 2),
         (lambda: send_over_tcp([bytes(KIB)]), 0),
         (lambda: send_over_tls([bytes(200 * KIB)]), 4),

@@ -68,9 +68,10 @@ def test_update_without_operator_or_pipeline_raises(model_class):
             checked_change(model_class({}, update))
 
 
-def test_index_keys_of_wrong_type_raise_error_with_parameter_name():
-    with pytest.raises(TypeError, match=r"^keys must be"):
-        IndexModel(5)
+def test_index_model_argument_of_wrong_type_raises_error_with_parameter_name():
+    for model_class, name in ((IndexModel, "keys"), (SearchIndexModel, "definition")):
+        with pytest.raises(TypeError, match=f"^{name} must be"):
+            model_class(5)
 
 
 def test_replacement_with_operator_raises():

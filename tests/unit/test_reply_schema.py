@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
-from unittest.mock import Mock
 
 import bson
 import pytest
@@ -12,8 +11,8 @@ from bson import Int64, ObjectId, Timestamp
 
 from gmongo.cmap.hello import read_hello
 from gmongo.errors import OperationFailure, ProtocolError
-from gmongo.execution.operation import required_field
-from gmongo.operations.find import CursorOperation
+from gmongo.execution.operation import OperationContext, required_field
+from gmongo.operations.find import Find
 from gmongo.wire import reply_schema as schema
 from gmongo.wire.reply_schema import check, first_violation, unexpected
 from tests.support.cases import rows, with_cases
@@ -160,9 +159,15 @@ def test_ordinary_cluster_time_is_checked_without_encoding(monkeypatch: pytest.M
         (lambda: read_hello({"ok": "yes"}, 0.5), "ok of a hello must be "),
         (lambda: read_hello({"ok": 1, "hosts": 5}, 0.5), "hosts of a hello must be "),
         (lambda: required_field({}, "n", schema.TEXT, "a count"), "a count lacks the field n: "),
-        (lambda: CursorOperation._check_reply(Mock(), {"cursor": {"id": "x"}}, ("h", 1)), "id of a cursor must be "),
     ],
 )
 def test_error_of_invalid_field_names_document(read: Callable[[], object], message: str) -> None:
     with pytest.raises(ProtocolError, match=f"^{message}"):
         read()
+
+
+def test_error_of_invalid_cursor_field_names_cursor() -> None:
+    operation, valid_fields = Find(OperationContext("d", "c"), {}, {}), {"id": 0, "ns": "d.c", "firstBatch": []}
+    for name in (*valid_fields, "postBatchResumeToken"):
+        with pytest.raises(ProtocolError, match=f"^{name} of a cursor must be "):
+            operation.result({"cursor": {**valid_fields, name: 1.5}}, ("h", 1))
