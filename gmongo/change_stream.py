@@ -320,8 +320,7 @@ class ChangeStream(Generic[DocumentType]):
         token = self._position.token
         if token is None or not self._is_raw:
             return token
-        encoded = token.raw if isinstance(token, RawBSONDocument) else bson.encode(token)
-        decoded: Document = bson.decode(encoded, CodecOptions(self._codec_options.document_class))
+        decoded: Document = bson.decode(bson.encode(token), CodecOptions(self._codec_options.document_class))
         return decoded
 
     @property

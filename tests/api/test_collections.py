@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any
 
+import bson
 import pytest
 from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
 from bson.raw_bson import RawBSONDocument
@@ -137,6 +138,11 @@ def test_count_of_documents_ignores_type_decoder_of_collection(client: MongoClie
     collection.insert_one({})
     assert collection.count_documents({}) == 1
     assert collection.find_one(MappingProxyType({})) is not None
+
+
+def test_result_of_insert_many_omits_ids_of_raw_documents(collection: Collection[Any]) -> None:
+    documents: list[Any] = [{"_id": 2}, RawBSONDocument(bson.encode({"_id": 1})), {"_id": None}]
+    assert collection.insert_many(documents).inserted_ids == [2, None]
 
 
 def test_command_with_registered_type_returns_raw_document(client: MongoClient[Any]) -> None:

@@ -18,6 +18,7 @@ import pytest
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.pool import Pool
 from gmongo.cmap.wait_queue import WaitQueue
+from gmongo.engines.read_ahead import ReadAhead
 from gmongo.errors import NetworkTimeout
 from gmongo.wire import connect as connecting
 from gmongo.wire.transport import TransportError
@@ -34,6 +35,11 @@ def raise_eviction() -> None:
     waiter = queue.join()
     queue.evict(TimeLimitError)
     waiter.sleep(None, AssertionError)
+
+
+def raise_read_ahead_error() -> None:
+    read_ahead: Any = SimpleNamespace(_arrived_replies=[], _error=TimeLimitError(), _operation=None)
+    ReadAhead.next(read_ahead, None)
 
 
 def connect_with(getaddrinfo: Callable[..., Any]) -> Callable[[], None]:
@@ -69,6 +75,7 @@ def fail_in_encryption_step() -> None:
 
 FAILING_CALLS: dict[str, tuple[Callable[[], None], Any]] = {
     "eviction": (raise_eviction, TimeLimitError),
+    "read-ahead": (raise_read_ahead_error, TimeLimitError),
     "host without address": (connect_with(lambda *_: []), TransportError),
     "unknown host": (connect_with(fail_to_resolve), TransportError),
     "deadline": (establish_after_deadline, NetworkTimeout),

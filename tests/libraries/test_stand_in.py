@@ -143,6 +143,15 @@ def test_logger_names_equal_names_of_pymongo(configuration, expected, uri):
     assert run(program, first_line="", uri=uri) == str(expected)  # with PyMongo instead of the stand-in
 
 
+def test_import_of_package_loads_modules_that_pymongo_also_loads():
+    program = """
+        import gridfs, pymongo, sys
+        from gmongo._stand_in.module_aliases import LOADED_WITH
+        print(*(name for names in LOADED_WITH.values() for name in names if name not in sys.modules))
+    """
+    assert run(program) == ""
+
+
 def test_stand_in_renames_all_loggers_of_gmongo():
     program = """
         import importlib, logging, pkgutil, sys

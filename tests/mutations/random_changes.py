@@ -46,8 +46,11 @@ _SOURCE_CODE_TESTS = (
     "tests/unit/test_source_rules.py::test_raise_in_exception_handler_has_from_clause",
     "tests/unit/test_source_rules.py::test_overloads_have_parameter_defaults_of_implementation",
 )
-# Test that reads the defaults of all functions, and may therefore detect a change of a default.
-_DEFAULTS_TEST = "tests/differential/test_attributes.py::test_arguments_have_defaults_of_pymongo"
+# Tests that compare the defaults of all functions, and all public constants, with PyMongo.
+_COMPARISONS = (
+    "tests/differential/test_attributes.py::test_arguments_have_defaults_of_pymongo",
+    "tests/differential/test_attributes.py::test_constants_equal_constants_of_pymongo",
+)
 _MAX_SECONDS = 8.0  # Maximum duration of a chosen test in seconds.
 _MODULE_TEST_FILES = ("tests/unit/test_value_classes.py", "tests/unit/test_numbers.py")
 
@@ -184,9 +187,10 @@ def choose_tests(recording: Recording, random_change: RandomChange, seconds: flo
                 random_change.file,
             )
         ]
-    text = [found for name in _SOURCE_CODE_TESTS if (found := recording.tests.get(name))]
-    if not _is_in_function(random_change.file, random_change.line) and (found := recording.tests.get(_DEFAULTS_TEST)):
-        text.append(found)
+    names = _SOURCE_CODE_TESTS
+    if not _is_in_function(random_change.file, random_change.line):
+        names += _COMPARISONS
+    text = [found for name in names if (found := recording.tests.get(name))]
     quick = [test for test in _sorted_by_cost(tests_of_line, random_change.file) if test.seconds < _QUICK_SECONDS][
         :_QUICK_COUNT
     ]

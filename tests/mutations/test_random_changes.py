@@ -20,6 +20,6 @@ def test_random_change_can_be_applied_after_other_changes_of_file() -> None:
 
 
 def test_hard_coded_test_ids_name_existing_tests() -> None:
-    for name in (*random_changes._SOURCE_CODE_TESTS, random_changes._DEFAULTS_TEST):
+    for name in random_changes._SOURCE_CODE_TESTS + random_changes._COMPARISONS:
         file, _, test = name.partition("::")
         assert f"def {test}(" in (ROOT / file).read_text("utf-8")

@@ -73,6 +73,13 @@ def test_error_of_listener_is_logged_and_next_listener_runs(caplog):
     assert "my fault" in caplog.text
 
 
+def test_kill_in_listener_propagates_after_next_listener_has_run():
+    killed_listener, next_listener = PoolReadyListener(gevent.GreenletExit()), PoolReadyListener()
+    with pytest.raises(gevent.GreenletExit):
+        monitoring.publish((killed_listener, next_listener), "pool_ready", monitoring.PoolReadyEvent(ADDRESS))
+    assert next_listener.events
+
+
 @pytest.mark.parametrize("listener", [kind() for kind in listeners_module._Listener.__subclasses__()])
 def test_each_inherited_listener_method_raises_not_implemented(listener):
     for name in (name for name in dir(listener) if not name.startswith("_")):
