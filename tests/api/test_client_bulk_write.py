@@ -118,8 +118,10 @@ def test_client_bulk_write_errors_are_sorted_by_index():
 
 
 def test_bulk_write_without_server_raises_server_selection_error():
-    error = pytest.raises(ServerSelectionTimeoutError, match="refused")
-    with MongoClient("localhost:1", serverSelectionTimeoutMS=50) as client, error:
+    with (
+        MongoClient("localhost:1", serverSelectionTimeoutMS=50) as client,
+        pytest.raises(ServerSelectionTimeoutError, match="refused"),
+    ):
         client.bulk_write([insert_model()])
 
 
