@@ -178,6 +178,7 @@ def test_rewind_restarts_a_running_iteration(recording: Recording) -> None:
     iterator = iter(cursor)
     assert [next(iterator)["_id"] for _ in range(6)] == list(range(6))
     cursor.rewind()
+    assert recording.recorder.commands[-1] == "killCursors"
     assert [document["_id"] for document in iterator] == list(range(10))
 
 
