@@ -64,6 +64,15 @@ def test_drop_of_missing_collection_returns_error_reply() -> None:
     assert {name: dropped[name] for name in reply} == reply
 
 
+@pytest.mark.parametrize("method", ["list_collections", "list_indexes"])
+def test_get_more_of_list_has_no_batch_size(method: str) -> None:
+    command = {"list_collections": "listCollections", "list_indexes": "listIndexes"}[method]
+    replies = {command: cursor_reply([{"name": "a"}], 7), "getMore": cursor_reply([], 0, "nextBatch")}
+    with ScriptedServer(replies) as server, MongoClient[Any](server.name) as client:
+        list(getattr(client.db if method == "list_collections" else client.db.c, method)())
+        assert "batchSize" not in server.commands("getMore")[0]
+
+
 def test_result_index_outside_of_requests_raises_protocol_error() -> None:
     reply = {**cursor_reply([{"ok": 1.0, "idx": index, "n": 1} for index in (0, 1)]), "nErrors": 0}
     with ScriptedServer({"bulkWrite": reply}) as server, MongoClient[Any](server.name, connect=False) as client:

@@ -52,6 +52,9 @@ _COMPARISONS = (
     "tests/differential/test_attributes.py::test_constants_equal_constants_of_pymongo",
 )
 _MAX_SECONDS = 8.0  # Maximum duration of a chosen test in seconds.
+# If fewer tests reach a line, all tests of its package may detect a change. The line may run on import, or only once
+# because of a cache.
+_FEW_TESTS = 20
 _MODULE_TEST_FILES = ("tests/unit/test_value_classes.py", "tests/unit/test_numbers.py")
 
 
@@ -255,7 +258,13 @@ def _reaching_tests(recording: Recording, random_change: RandomChange) -> set[Te
             random_change.file, _traced_line(random_change.file, random_change.line)
         )
     ):
-        return set(tests_of_line)
+        if len(tests_of_line) >= _FEW_TESTS:
+            return set(tests_of_line)
+        others = recording.tests.values()
+        return {
+            *tests_of_line,
+            *(each for each in others if _is_test_of(each.name.partition("::")[0], random_change.file)),
+        }
     lines, names = _related_lines_and_names(random_change.file, random_change.line)
     tests = {test for line in lines for test in recording.tests_of_line(random_change.file, line)}
     if tests and lines:

@@ -146,6 +146,8 @@ def test_topology_has_known_servers_and_common_wire_version() -> None:
     topology = topology_with(PRIMARY, member_description("b", secondary=True, maxWireVersion=21))
     assert (topology.has_server(A), topology.has_server(("c", 1))) == (True, False)
     assert topology.get(A) == PRIMARY and topology.get(("c", 1)) is None
+    others = [{"topology_type": 0}, {"replica_set_name": "other"}, {"server_descriptions": {}}]
+    assert topology == topology.replaced() and all(topology != topology.replaced(**each) for each in others)
     assert (
         hosts_of(topology.known_servers) == hosts_of(topology.readable_servers) == hosts_of(topology.candidate_servers)
     )

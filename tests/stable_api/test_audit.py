@@ -178,6 +178,13 @@ def test_api_error_of_server_is_a_finding_of_audit(deployment: Deployment, conne
     assert "is not in API Version 1" in refusals["serverStatus"].advice
 
 
+def test_audit_records_all_remarks_on_one_command() -> None:
+    audit, stages = Audit(), [{"$collStats": {"latencyStats": {}, "storageStats": {}}}, {"$listSessions": {}}]
+    audit.started(CommandStartedEvent({"aggregate": "c", "pipeline": stages}, "db", 1, ("h", 1), 1))
+    parts = [finding.remark.part for finding in audit.findings]
+    assert len(parts) == 3 and "$listSessions" in parts[2]
+
+
 def test_audit_reads_only_name_of_sensitive_command() -> None:
     audit = Audit()
     event = CommandStartedEvent({"createUser": "ada", "pwd": "secret"}, "admin", 1, ("h", 1), 1)

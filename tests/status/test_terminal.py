@@ -195,6 +195,8 @@ def test_number_keys_select_the_view_of_terminal() -> None:
     }.items():
         assert any(line.startswith(title) for line in lines_after(key, states=STATES))
     assert lines_after("x", states=STATES) == lines_after(states=STATES)
+    events = lines_after("4", states=[state(client(history=[EVENT]))])
+    assert ["process", "ago↑", "event", "times", "server", "reason"] in [line.split() for line in events]
 
 
 def test_keys_s_and_r_change_the_sort_order() -> None:
