@@ -9,6 +9,7 @@ import io
 import os
 import sys
 from importlib.machinery import PathFinder
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,7 @@ import gmongo
 from gmongo._stand_in.import_audit import ImportAudit, write_report
 from gmongo._stand_in.module_aliases import PYMONGO_VERSION
 from gmongo._stand_in.pymongo import grid_file, typings
+from gmongo._stand_in.pymongo_introspection import existing_in_pymongo
 
 finder: Any = importlib.import_module("gmongo._stand_in.finder")
 
@@ -95,6 +97,13 @@ def test_plain_report_lists_missing_names_first(monkeypatch: pytest.MonkeyPatch)
         "pymongo.a       yes                    a, b, c and 1 more",
         "pymongo.d       placeholder            b",
     ]
+
+
+def test_module_whose_import_fails_exists_if_it_has_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "module_of_missing_package.py").write_text("raise ImportError")
+    monkeypatch.syspath_prepend(tmp_path)
+    names = ("module_of_missing_package", "module_without_file")
+    assert existing_in_pymongo(names) == {"module_of_missing_package"}
 
 
 # Tests of modules with which the stand-in replaces modules of PyMongo
