@@ -14,7 +14,18 @@ from rich.console import Console
 
 from gmongo.status.screen import Screen
 from gmongo.status.terminal import EVENTS, OPERATIONS, POOLS, SERVERS, SLOW_OPERATIONS, VIEWS, View, duration, overview
-from tests.status.states import EVENT, OPERATION, POOL, SERVER, SLOW_ENTRY, UNKNOWN_SERVER, client, silent_state, state
+from tests.status.states import (
+    EVENT,
+    OPERATION,
+    POOL,
+    RETRIES,
+    SERVER,
+    SLOW_ENTRY,
+    UNKNOWN_SERVER,
+    client,
+    silent_state,
+    state,
+)
 
 SECOND_UNKNOWN_SERVER = {**UNKNOWN_SERVER, "address": "h:2"}
 LONG_ERROR = "localhost:27017: " + " ".join(f"reason {number}" for number in range(30))
@@ -107,6 +118,8 @@ def test_terminal_command_prints_problems_first() -> None:
         "    refused",
     ]
     assert "No problems." in printed_lines([state(client())])[1]
+    shown = printed_lines([state(client(retries={**RETRIES, "tokens": 0.5}))])  # a problem without an error
+    assert shown[2:5] == ["! no tokens for retries", "    in process 12", ""] and shown[5]
 
 
 def test_problems_and_bad_cells_are_coloured() -> None:
